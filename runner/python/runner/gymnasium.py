@@ -14,35 +14,47 @@ import numpy
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from . import _native, _program
 from ._error import Error
-from ._runs import Artifact
 
 if TYPE_CHECKING:
+    from typing import Self
+
+    from . import _native
+    from ._runs import Artifact
     from .policy import Policy
+    from .torch import TorchVectorEnv
+
+
+def _open(
+    artifact: str | Artifact,
+    num_envs: int,
+    seed: int,
+    split: str,
+    policy: Policy | None,
+    directory: str | PathLike[str] | None,
+) -> _Batch:
+    """Opens an `env` artifact."""
+    # Where `train/python` serves the environment there are neither runs nor a native module.
+    from . import _native, _program
+    from ._runs import Artifact
+
+    name = artifact
+    artifact = name if isinstance(name, Artifact) else Artifact(name, directory)
+    if artifact.type != "env":
+        raise Error(f"`{name}` is of type `{artifact.type}`, not an environment", "give the output of an `env/…` stage")
+    if num_envs < 1:
+        raise Error(f"cannot open {num_envs} environments", "set the number of environments to 1 or more")
+    home = _program.home(artifact._directory)
+    native = None if policy is None else policy._native
+    return _Batch(_native.Env(home, artifact.digest, num_envs, seed, split, native))
 
 
 class _Batch:
-    """An opened batch with NumPy's views of its buffers."""
+    """A batch with NumPy's views of its buffers: `native` is the native module's, or the one that `train/python` serves."""
 
-    def __init__(
-        self,
-        artifact: str | Artifact,
-        num_envs: int,
-        seed: int,
-        split: str,
-        policy: Policy | None,
-        directory: str | PathLike[str] | None,
-    ):
-        name = artifact
-        artifact = name if isinstance(name, Artifact) else Artifact(name, directory)
-        if artifact.type != "env":
-            raise Error(f"`{name}` is of type `{artifact.type}`, not an environment", "give the output of an `env/…` stage")
-        if num_envs < 1:
-            raise Error(f"cannot open {num_envs} environments", "set the number of environments to 1 or more")
-        home = _program.home(artifact._directory)
-        native = None if policy is None else policy._native
-        self.native = env = _native.Env(home, artifact.digest, num_envs, seed, split, native)
+    def __init__(self, native: _native.Env):
+        self.native = env = native
+        num_envs = env.num_envs
         self.components = len(env.choices) or len(env.action_names)
         self.continuous = env.action_kind == "continuous"
         number = numpy.float32 if self.continuous else numpy.uint32
@@ -111,9 +123,18 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         copy: bool = True,
         directory: str | PathLike[str] | None = None,
     ):
-        self._batch = _Batch(artifact, num_envs, seed, split, policy, directory)
+        self._show(_open(artifact, num_envs, seed, split, policy, directory), copy)
+
+    @classmethod
+    def _of(cls, batch: _Batch, copy: bool) -> Self:
+        env = cls.__new__(cls)
+        env._show(batch, copy)
+        return env
+
+    def _show(self, batch: _Batch, copy: bool) -> None:
+        self._batch = batch
         self._copy = copy
-        self.num_envs = num_envs
+        self.num_envs = num_envs = batch.native.num_envs
         self.single_observation_space = self._batch.observation_space()
         self.single_action_space = self._batch.action_space()
         self.observation_space = batch_space(self.single_observation_space, num_envs)
@@ -155,9 +176,23 @@ class VectorEnv(gymnasium.vector.VectorEnv):
             return batch.obs, batch.reward, batch.terminated, batch.truncated, info
         return batch.obs.copy(), batch.reward.copy(), batch.terminated.copy(), batch.truncated.copy(), info
 
+    def observe(self) -> numpy.ndarray:
+        """The observations that the last step or reset showed; where a training goes on from a checkpoint, those at the checkpoint."""
+        return self._out(self._batch.obs)
+
     def action_masks(self) -> numpy.ndarray:
         """Booleans `[B, M]`, true where a choice of the shown state is allowed, component by component; `[B, 0]` where actions are continuous."""
         return self._out(self._batch.masks)
+
+    def views(self) -> VectorEnv:
+        """The same environments with `copy=False`."""
+        return VectorEnv._of(self._batch, copy=False)
+
+    def torch(self, device: str = "cpu") -> TorchVectorEnv:
+        """The same environments with tensors of torch; those of `views().torch()` share the memory of the buffers."""
+        from .torch import TorchVectorEnv
+
+        return TorchVectorEnv(self, device)
 
     def _out(self, array: numpy.ndarray) -> numpy.ndarray:
         return array.copy() if self._copy else array
@@ -177,7 +212,7 @@ class Env(gymnasium.Env):
         policy: Policy | None = None,
         directory: str | PathLike[str] | None = None,
     ):
-        self._batch = _Batch(artifact, 1, seed, split, policy, directory)
+        self._batch = _open(artifact, 1, seed, split, policy, directory)
         self._single = self._batch.native.action_kind == "discrete"
         # True where the buffers show the first observation of an episode that has not begun for the caller.
         self._waiting = False

@@ -9,15 +9,16 @@ import numpy
 from stable_baselines3.common.vec_env import VecEnv as Base
 
 from ._error import Error
-from ._runs import Artifact
-from .gymnasium import _Batch
+from .gymnasium import VectorEnv, _open
 
 if TYPE_CHECKING:
+    from ._runs import Artifact
     from .policy import Policy
 
 
 class VecEnv(Base):
-    """An `env` artifact as stable-baselines3's VecEnv; the arguments are those of `runner.load_env`. `action_masks` serves MaskablePPO.
+    """An `env` artifact, or a `VectorEnv` of this package, as stable-baselines3's VecEnv; the arguments are those of `runner.load_env`.
+    `action_masks` serves MaskablePPO.
 
     The `info` of an environment whose episode ended has `terminal_observation`, `TimeLimit.truncated` and `episode` (`r`, its return, and `l`,
     its length), as SB3's own wrappers give them.
@@ -25,7 +26,7 @@ class VecEnv(Base):
 
     def __init__(
         self,
-        artifact: str | Artifact,
+        artifact: str | Artifact | VectorEnv,
         num_envs: int = 1,
         *,
         seed: int = 0,
@@ -33,11 +34,17 @@ class VecEnv(Base):
         policy: Policy | None = None,
         directory: str | PathLike[str] | None = None,
     ):
-        self._batch = _Batch(artifact, num_envs, seed, split, policy, directory)
+        if isinstance(artifact, VectorEnv):
+            self._batch = artifact._batch
+        else:
+            self._batch = _open(artifact, num_envs, seed, split, policy, directory)
+        num_envs = self._batch.native.num_envs
         self.render_mode = None
         self._ended = False
         self._return = numpy.zeros(num_envs)
         self._length = numpy.zeros(num_envs, numpy.int64)
+        # Where a training goes on from a checkpoint, so do its episodes.
+        self._return[:], self._length[:] = getattr(self._batch.native, "running", (0.0, 0))
         super().__init__(num_envs, self._batch.observation_space(), self._batch.action_space())
 
     def reset(self) -> numpy.ndarray:

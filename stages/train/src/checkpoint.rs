@@ -169,6 +169,9 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
     if !train_state.extra.is_empty() {
         put(&mut tensors, "extra", &train_state.extra);
     }
+    if !train_state.beside.is_empty() {
+        put(&mut tensors, "beside", &train_state.beside);
+    }
     if let Some(best) = &train_state.selection.best {
         put(&mut tensors, "best.params", &best.params);
         if let Some(n) = &best.normalisation {
@@ -264,6 +267,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
         optimiser_steps: about.optimiser_steps,
         episodes: about.episodes,
         extra: get(&tensors, "extra").unwrap_or_default(),
+        beside: get(&tensors, "beside").unwrap_or_default(),
         statistics: Statistics {
             normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
             obs_rms,
@@ -290,7 +294,8 @@ pub(crate) fn failed(what: &str, path: &Path, err: &std::io::Error) -> StageErro
     error
 }
 
-fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
+/// Writes a checkpoint into `folder`, in place of the last one.
+pub(crate) fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     let path = folder.join(FILE);
     let bytes = encode(train_state)?;
     // Two trainings of different length may share a directory: each writes to a name of its own.
@@ -461,6 +466,7 @@ mod tests {
             episode_start: vec![false],
             state: vec![0.25; 2],
             extra: vec![3.5],
+            beside: "{}".to_owned(),
             returns: vec![12.0],
             lengths: vec![12.0],
             recent: [(20.0, 20.0)].into(),

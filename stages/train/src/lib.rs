@@ -32,6 +32,7 @@ pub mod pbt;
 mod phase_timer;
 pub mod ppo;
 mod progress;
+mod python;
 mod replay;
 mod rollout;
 pub mod running_mean_std;
@@ -63,6 +64,7 @@ pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, SharedAcross, TransformerPo
 pub use pbt::Pbt;
 pub use pbt::settings::PbtConfig;
 pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
+pub use python::{PythonTrain, PythonTrainConfig};
 pub use sac::settings::SacConfig;
 pub use td3::settings::Td3Config;
 pub use validation_config::{ValidationConfig, ValidationMetric, ValidationMode};
@@ -82,6 +84,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(A2c),
         stages_core::erase(Es),
         stages_core::erase(Erl),
+        stages_core::erase(PythonTrain),
     ]
 }
 

@@ -50,15 +50,23 @@ pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Optio
 /// Adds metrics to the stored ones, and reports them to the listener, if there is one.
 pub(crate) fn add(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
     for &(name, value) in metrics {
-        let Some(value) = value.filter(|value| value.is_finite()) else {
-            continue;
-        };
-        let line = json!({ "name": name, "step": state.step, "value": value });
-        state.metrics.push_str(&cache::canonical_json(&line));
-        state.metrics.push('\n');
-        if let Some(context) = listener {
-            context.metric(name, state.step, value);
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            add_one(state, (name, state.step, value), listener);
         }
+    }
+}
+
+/// Adds a metric of a step to the stored ones, and reports it to the listener, if there is one.
+pub(crate) fn add_one(
+    state: &mut TrainState,
+    (name, step, value): (&str, u64, f64),
+    listener: Option<&Context>,
+) {
+    let line = json!({ "name": name, "step": step, "value": value });
+    state.metrics.push_str(&cache::canonical_json(&line));
+    state.metrics.push('\n');
+    if let Some(context) = listener {
+        context.metric(name, step, value);
     }
 }
 

@@ -17,16 +17,19 @@ pub(crate) enum Phase {
     Validation,
     /// Writing checkpoints and metrics, as far as training waits for it.
     Io,
+    /// An algorithm of the user's, between its calls.
+    Python,
 }
 
 /// The names of the phases' metrics, in their order.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 7] = [
     "time/environment",
     "time/forward",
     "time/backward",
     "time/optimiser",
     "time/validation",
     "time/io",
+    "time/python",
 ];
 
 /// The total time of each phase.
@@ -60,10 +63,9 @@ impl PhaseTimer {
         self.spent[phase as usize].as_secs_f64()
     }
 
-    /// The name of each phase's metric, and the phase's seconds; validation only where there was some.
+    /// The name of each phase's metric, and the phase's seconds, of the phases that there were.
     pub(crate) fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let is_shown = |phase: usize| phase != Phase::Validation as usize || !self.spent[phase].is_zero();
-        let phases = (0..NAMES.len()).filter(move |&phase| is_shown(phase));
+        let phases = (0..NAMES.len()).filter(move |&phase| !self.spent[phase].is_zero());
         phases.map(|phase| (NAMES[phase], self.spent[phase].as_secs_f64()))
     }
 }

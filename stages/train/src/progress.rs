@@ -30,10 +30,15 @@ impl<'a> Progress<'a> {
     /// Shows progress if the interval has passed; `more` is the number of steps since the last update.
     pub(crate) fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
         self.check_cancelled()?;
+        self.show_at_intervals(state, more);
+        Ok(())
+    }
+
+    /// Shows progress if the interval has passed, as [`Progress::tick`] does.
+    pub(crate) fn show_at_intervals(&mut self, state: &TrainState, more: u64) {
         if self.shown.elapsed() > INTERVAL {
             self.show(state, more);
         }
-        Ok(())
     }
 
     /// Fails if training is cancelled.
@@ -64,7 +69,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Environment steps per second since this process took over.
-    fn speed(&self, state: &TrainState, more: u64) -> f64 {
+    pub(crate) fn speed(&self, state: &TrainState, more: u64) -> f64 {
         (state.step + more - self.began.1) as f64 / self.began.0.elapsed().as_secs_f64().max(1e-9)
     }
 }

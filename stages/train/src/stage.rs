@@ -153,7 +153,12 @@ impl<'a, S: StageKind> Training<'a, S> {
         }
         let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
         let validation =
-            Validation::open(&context.store, env_artifact, common, options.normalise_as.as_ref())?;
+            Validation::open(
+                &context.store,
+                env_artifact,
+                (common.training.validation, common.training.seed),
+                options.normalise_as.as_ref(),
+            )?;
         if validation.is_none() && common.training.validation.every.is_some_and(|every| every > 0) {
             context.events.emit(StageEvent::Warning {
                 message: "the environment holds no data out for validation: the last policy is handed on"

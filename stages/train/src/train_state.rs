@@ -39,6 +39,8 @@ pub(crate) struct TrainState {
     pub state: Vec<f32>,
     /// An algorithm's own state, such as target networks; empty for most.
     pub extra: Vec<f32>,
+    /// The description of files beside the checkpoint that belong to it, as JSON; empty for most.
+    pub beside: String,
     /// The return and the length so far of each running episode.
     pub returns: Vec<f64>,
     pub lengths: Vec<f64>,

@@ -5,7 +5,6 @@ use crate::learner::{Algorithm, Learner};
 use crate::metrics::Metric;
 use crate::phase_timer::Phase;
 use crate::selection::Judged;
-use crate::settings::Common;
 use crate::train_state::TrainState;
 use crate::validation_config::{ValidationConfig, ValidationMode};
 use cache::{Artifact, Store};
@@ -48,6 +47,9 @@ pub(crate) struct Validation {
     seed: u64,
 }
 
+/// The outputs for observations as the environment shows them, and the recurrent state after them.
+pub(crate) type Forward<'a> = dyn FnMut(&Observed, &mut [f32], &mut Output) -> Result<(), StageError> + 'a;
+
 /// The sums of one episode.
 #[derive(Clone, Copy, Default)]
 struct Episode {
@@ -62,10 +64,9 @@ impl Validation {
     pub(crate) fn open(
         store: &Store,
         env: &Artifact,
-        common: &Common,
+        (config, seed): (ValidationConfig, u64),
         normalise_as: Option<&Normalisation>,
     ) -> Result<Option<Self>, StageError> {
-        let config = common.training.validation;
         let held_out = stages_env::evaluation_episodes(store, env, Split::Validation)?;
         let is_limited = config.every.is_none() && held_out.is_none();
         let episodes = match (config.every, held_out) {
@@ -76,7 +77,7 @@ impl Validation {
         };
         let options = OpenOptions {
             normalise_as: normalise_as.cloned(),
-            ..OpenOptions::validation(episodes, common.training.seed)
+            ..OpenOptions::validation(episodes, seed)
         };
         let sides = match is_limited && config.mode == ValidationMode::Greedy {
             true => 1,
@@ -90,7 +91,7 @@ impl Validation {
             is_limited,
             first: envs[0].save(),
             envs,
-            seed: common.training.seed,
+            seed,
         }))
     }
 
@@ -99,10 +100,16 @@ impl Validation {
     /// depend on the machine.
     pub(crate) fn is_due(&self, state: &TrainState, algorithm: &dyn Algorithm) -> bool {
         let before = state.step.saturating_sub(algorithm.last_rollout(state));
+        let samples = algorithm.samples_per_update() / algorithm.common().rollout() as f64;
+        self.is_due_since(before, state, samples)
+    }
+
+    /// True if training reached the next validation after the step `before`, and validation has not taken
+    /// more than its share of a training that learns from each step `samples` times.
+    pub(crate) fn is_due_since(&self, before: u64, state: &TrainState, samples: f64) -> bool {
         if state.step / self.every == before / self.every {
             return false;
         }
-        let samples = algorithm.samples_per_update() / algorithm.common().rollout() as f64;
         let training = state.step as f64 * (1.0 + LEARNING * samples);
         !self.is_limited || state.selection.played as f64 <= SHARE * training
     }
@@ -161,21 +168,46 @@ impl Validation {
     }
 
     /// The value by which policies are selected, from the metrics.
-    fn value(&self, metrics: &[Metric]) -> f64 {
+    pub(crate) fn value(&self, metrics: &[Metric]) -> f64 {
         let by = self.config.selects_by();
         let found = metrics.iter().find(|(name, _)| *name == by);
         found.and_then(|(_, value)| *value).unwrap_or(f64::NAN)
     }
 
-    /// Plays the episodes greedily and, where these are measured, too, with drawn actions; each step has one
-    /// forward pass for both. Returns the metrics, and the number of steps.
+    /// Plays the episodes by the learner's policy.
     fn play(&mut self, learner: &mut Learner) -> Result<(Vec<Metric>, u64), StageError> {
+        let architecture = learner.model.architecture().clone();
+        let mut obs = Vec::new();
+        self.play_by(&architecture.head, architecture.state_len(), &mut |input, state, output| {
+            learner.tick(0)?;
+            obs.clear();
+            obs.extend_from_slice(input.obs);
+            learner.state.statistics.normalise(input.obs, &mut obs);
+            learner
+                .model
+                .forward(&Observed { obs: &obs, ..*input }, state, output);
+            Ok(())
+        })
+    }
+
+    /// The number of environments that step together in validation.
+    pub(crate) fn num_envs(&self) -> usize {
+        self.envs.iter().map(|env| env.num_envs()).sum()
+    }
+
+    /// Plays the episodes greedily and, where these are measured, too, with drawn actions; each step has one
+    /// forward pass for both, of raw observations and recurrent states of `state_len`. Returns the metrics,
+    /// and the number of steps.
+    pub(crate) fn play_by(
+        &mut self,
+        head: &ActionHead,
+        state_len: usize,
+        forward: &mut Forward<'_>,
+    ) -> Result<(Vec<Metric>, u64), StageError> {
         let each = self.envs[0].num_envs();
         let (n, spec) = (self.envs.len() * each, self.envs[0].spec());
         let space = spec.action_space.clone();
-        let head = learner.model.architecture().head.clone();
         let a = head.num_outputs();
-        let mut obs = vec![0.0; n * spec.obs_dim()];
         let mut steps: Vec<Step> = self.envs.iter().map(|_| Step::new(spec, each)).collect();
         for (env, step) in self.envs.iter_mut().zip(&mut steps) {
             env.restore(&self.first).map_err(|err| {
@@ -183,7 +215,7 @@ impl Validation {
             })?;
             env.reset(step.buffers());
         }
-        let mut state = vec![0.0; n * learner.model.architecture().state_len()];
+        let mut state = vec![0.0; n * state_len];
         let mut start = vec![true; n];
         let every_choice = vec![true; n * a];
         let mut actions: Vec<_> = steps.iter().map(|_| ActionBuffer::new(&space, each)).collect();
@@ -195,7 +227,6 @@ impl Validation {
         let takes_candidates = matches!(head, ActionHead::Candidates(_));
         let (mut candidates, mut part) = (CandidateBatch::default(), CandidateBatch::default());
         while episodes.iter().any(|episode| !episode.over) {
-            learner.tick(0)?;
             if takes_candidates {
                 self.envs[0].observe_candidates(&mut candidates);
                 for env in &mut self.envs[1..] {
@@ -203,13 +234,11 @@ impl Validation {
                     candidates.append(&part);
                 }
             }
-            let raw = steps
+            let obs = steps
                 .iter()
                 .map(|step| step.obs.as_slice())
                 .collect::<Vec<_>>()
                 .concat();
-            obs.copy_from_slice(&raw);
-            learner.state.statistics.normalise(&raw, &mut obs);
             let mask = steps
                 .iter()
                 .map(|step| step.action_mask.as_slice())
@@ -221,11 +250,11 @@ impl Validation {
                 episode_start: &start,
                 candidates: takes_candidates.then_some(&candidates),
             };
-            learner.model.forward(&input, &mut state, &mut output);
+            forward(&input, &mut state, &mut output)?;
             let outputs = (&output, input.candidates);
             for (side, actions) in actions.iter_mut().enumerate() {
                 let random = (side > 0).then_some(&mut random);
-                choose::actions(&head, &space, outputs, side * each, random, actions);
+                choose::actions(head, &space, outputs, side * each, random, actions);
             }
             played += n as u64;
             for ((env, step), actions) in self.envs.iter_mut().zip(&mut steps).zip(&actions) {

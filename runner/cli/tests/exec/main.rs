@@ -25,6 +25,7 @@ mod own_table;
 mod policies;
 mod policy_act;
 mod policy_export;
+mod python_agents;
 mod python_envs;
 mod python_stages;
 mod python_to_onnx;

@@ -80,7 +80,12 @@ pub(super) fn train(
     let common = algorithm.common();
     let envs = stages_env::open(&context.store, env, &options)?;
     let (_, model) = device::choose(&make, envs.spec(), |_| false, context)?;
-    let validation = Validation::open(&context.store, env, common, options.normalise_as.as_ref())?;
+    let validation = Validation::open(
+        &context.store,
+        env,
+        (common.training.validation, common.training.seed),
+        options.normalise_as.as_ref(),
+    )?;
     let origin = Origin::new(digest, common);
     let continuation = match segment.from {
         None => None,

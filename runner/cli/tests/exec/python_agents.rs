@@ -1,0 +1,391 @@
+//! `train/python` in pipelines: what a function learns, returns and leaves behind, kills and faults.
+//!
+//! They need an interpreter with gymnasium and numpy: `RUNNER_TEST_PYTHON`.
+
+use super::python_stages::python;
+use crate::{Ended, Project, artifact, marked, wait_for};
+use runner_testkit::{PipelineText, pipeline};
+use serde_json::Value;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// The example of docs/agents.md.
+const EVOLUTION: &str = include_str!("../../../../docs/agents/evolution.py");
+
+/// A function of `my_agent.py` on an environment, and a backtest of what it returns.
+fn training(python: &str, env: (&str, &str), steps: u32) -> PipelineText {
+    pipeline("agents")
+        .uses("env", env.0)
+        .set("with", env.1)
+        .uses("train", "train/python")
+        .needs("env", "env")
+        .with("call", "my_agent:train")
+        .with("python", python)
+        .with("n_envs", 16)
+        .with("seed", 1)
+        .with("total_timesteps", steps)
+        .uses("evaluate", "evaluate/backtest")
+        .needs("env", "env")
+        .needs("policy", "train")
+        .with("episodes", 16)
+}
+
+const CART_POLE: (&str, &str) = ("env/classic", "{ id: CartPole-v1 }");
+
+fn project(pipeline: PipelineText, module: &str) -> Project {
+    let project = Project::new(pipeline);
+    project.write("my_agent.py", module);
+    project
+}
+
+fn ok(ended: &Ended) {
+    assert_eq!(ended.code, 0, "{}", ended.text());
+}
+
+fn summary(project: &Project, output: &str) -> Value {
+    let shown = project.run(&["show", "--json", output]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap_or_else(|err| panic!("{err}: {}", shown.text()));
+    shown["meta"]["summary"].clone()
+}
+
+fn number(value: &Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap_or_else(|| panic!("no {name}: {value}"))
+}
+
+/// The metrics of a training, as its artifact has them.
+fn metrics(project: &Project, ended: &Ended) -> Vec<Value> {
+    let (store, artifact) = artifact(project, ended, "train.metrics");
+    let entry = artifact.entry("metrics.jsonl").unwrap();
+    let text = String::from_utf8(store.blob(entry.blob).unwrap().to_vec()).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A random policy balances the pole for 22 steps.
+#[test]
+fn evolution_in_numpy_learns_cart_pole() {
+    let Some(python) = python() else { return };
+    let project = project(training(&python, CART_POLE, 200_000), EVOLUTION);
+    let ended = project.exec(&["--json"]);
+    ok(&ended);
+    let backtest = summary(&project, "latest/evaluate.metrics");
+    assert!(number(&backtest, "episodic_return") > 300.0, "{backtest}");
+    let lines = metrics(&project, &ended);
+    for name in ["charts/episodic_return", "charts/population_std", "validation/return_greedy"] {
+        assert!(lines.iter().any(|line| line["name"] == name), "no {name}");
+    }
+    let events = ended.events();
+    let reported = |name: &str| events.iter().any(|event| event["event"] == "metric" && event["name"] == name);
+    for name in ["time/environment", "time/python", "time/validation", "charts/SPS"] {
+        assert!(reported(name), "no {name}");
+    }
+    let shown = project.run(&["policy", "show", "latest/train"]);
+    assert_eq!(shown.code, 0, "{}", shown.text());
+    assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
+}
+
+/// The threads of the stage step the environments, and change nothing.
+#[test]
+fn threads_of_the_stage_do_not_matter() {
+    let Some(python) = python() else { return };
+    let digests = [1, 3].map(|threads| {
+        let pipeline = training(&python, CART_POLE, 20_000);
+        let text = pipeline.to_string().replace(
+            "uses: train/python",
+            &format!("uses: train/python\n    resources: {{ threads: {threads} }}"),
+        );
+        let project = Project::new(text);
+        project.write("my_agent.py", EVOLUTION);
+        let ended = project.exec(&[]);
+        ok(&ended);
+        ended.digests()
+    });
+    assert_eq!(digests[0], digests[1]);
+}
+
+fn pids(home: &str, what: &str) -> Vec<i32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let has = |bytes: &[u8], text: &str| String::from_utf8_lossy(bytes).contains(text);
+        let (environment, command) = (read("environ"), read("cmdline"));
+        if has(&environment, home) && has(&command, what) {
+            found.extend(entry.file_name().to_string_lossy().parse::<i32>().ok());
+        }
+    }
+    found
+}
+
+fn kill(pid: i32) {
+    let status = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    drop(status);
+}
+
+#[test]
+fn killed_at_any_moment_ends_in_the_same_bytes() {
+    let Some(python) = python() else { return };
+    let pipeline = || training(&python, CART_POLE, 60_000);
+    let reference = project(pipeline(), EVOLUTION);
+    let began = Instant::now();
+    let ended = reference.exec(&[]);
+    ok(&ended);
+    let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
+    // How often checkpoints are written changes nothing.
+    let often = pipeline().to_string().replace("n_envs: 16", "n_envs: 16, checkpoint_interval: 0.001");
+    let project = Project::new(often);
+    project.write("my_agent.py", EVOLUTION);
+    let home = project.path("").display().to_string();
+    let mut killed = [0; 2];
+    for i in 1..=10_u64 {
+        let mut child = project
+            .command(&["exec", "p.yaml", "-q"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 400));
+        // The function's process, or all of the run's.
+        let functions = if i % 2 == 0 { pids(&home, "Runs an algorithm") } else { Vec::new() };
+        killed[0] += usize::from(!functions.is_empty());
+        functions.iter().for_each(|&pid| kill(pid));
+        if functions.is_empty() {
+            killed[1] += usize::from(child.try_wait().unwrap().is_none());
+            child.kill().unwrap();
+        }
+        child.wait().unwrap();
+    }
+    assert!(killed[1] > 2, "{killed:?} of 10 kills, {whole} ms");
+    let resumed = project.exec(&["--json"]);
+    ok(&resumed);
+    assert_eq!(resumed.digests(), ended.digests());
+    wait_for("the functions to end", || pids(&home, "Runs an algorithm").is_empty());
+}
+
+/// An algorithm that is best in its middle, and destroys its policy at the end.
+const PEAK: &str = "\
+import numpy as np
+from runner.trained import Weights
+
+GOOD = np.array([[0, 0], [-1, 1], [-5, 5], [-2, 2]], float)
+
+def policy(scale):
+    tensors = {'action.weight': scale * GOOD, 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+    return Weights(tensors, {'pi': [], 'vf': []})
+
+def train(ctx, env, total_timesteps):
+    env.reset()
+    while not ctx.done:
+        env.step(np.ones(env.num_envs, int))
+        ctx.log('losses/scale', ctx.steps)
+        good = 20_000 <= ctx.steps < 40_000
+        figures = ctx.validate(policy(1 if good else -1))
+        if figures:
+            ctx.log('losses/seen', figures['return_greedy'])
+    return policy(-1)
+";
+
+#[test]
+fn the_best_in_validation_is_handed_on() {
+    let Some(python) = python() else { return };
+    let pipeline = training(&python, CART_POLE, 60_000).to_string();
+    let every = |every: u32| {
+        let project = Project::new(pipeline.replace("n_envs: 16", &format!("n_envs: 16, validation: {{ every: {every} }}")));
+        project.write("my_agent.py", PEAK);
+        let ended = project.exec(&[]);
+        ok(&ended);
+        let seen = metrics(&project, &ended)
+            .iter()
+            .filter(|line| line["name"] == "losses/seen")
+            .map(|line| number(line, "value"))
+            .collect::<Vec<_>>();
+        (number(&summary(&project, "latest/evaluate.metrics"), "episodic_return"), seen, ended.log())
+    };
+    let (best, seen, log) = every(10_000);
+    assert!(best > 150.0, "{best}");
+    assert_eq!(seen.len(), 6, "{seen:?}");
+    assert!(log.contains("is the best in validation: validation/return_greedy"), "{log}");
+    let (last, seen, _) = every(0);
+    assert!(last < 30.0, "{last}");
+    assert_eq!(seen, Vec::<f64>::new());
+}
+
+/// Functions with faults, by name.
+const FAULTS: &str = "\
+import os, signal, sys, time
+import numpy as np
+from runner.trained import Onnx, Saved, Weights
+
+TENSORS = {'action.weight': np.zeros((4, 2)), 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+PLAIN = {'pi': [], 'vf': []}
+
+def steps(env, n=3):
+    env.reset()
+    for _ in range(n):
+        env.step(np.zeros(env.num_envs, int))
+
+def raises(ctx, env, total_timesteps):
+    steps(env)
+    values = {'a': 1}
+    return values['b']
+
+def crashes(ctx, env, total_timesteps):
+    steps(env)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def hangs(ctx, env, total_timesteps):
+    steps(env)
+    while True:
+        time.sleep(0.01)
+
+def exits(ctx, env, total_timesteps):
+    steps(env)
+    sys.exit(3)
+
+def leaves(ctx, env, total_timesteps):
+    os._exit(3)
+
+def nothing(ctx, env, total_timesteps):
+    steps(env)
+
+def nonsense(ctx, env, total_timesteps):
+    return {'weights': [1, 2]}
+
+def nan_actions(ctx, env, total_timesteps):
+    env.reset()
+    env.step(np.full(env.num_envs, np.nan))
+
+def shape(ctx, env, total_timesteps):
+    env.reset()
+    env.step(np.zeros(3, int))
+
+def out_of_range(ctx, env, total_timesteps):
+    env.reset()
+    env.step(np.full(env.num_envs, -1))
+
+def unreset(ctx, env, total_timesteps):
+    env.step(np.zeros(env.num_envs, int))
+
+def state(ctx, env, total_timesteps):
+    ctx.checkpoint({'a': [{'b': object()}]})
+
+def late(ctx, env, total_timesteps):
+    steps(env)
+    ctx.resume()
+
+def metric(ctx, env, total_timesteps):
+    ctx.log('losses/x', np.zeros(3))
+
+def missing(ctx, env, total_timesteps):
+    return Weights({name: value for name, value in TENSORS.items() if name != 'action.bias'}, PLAIN)
+
+def transposed(ctx, env, total_timesteps):
+    return Weights({**TENSORS, 'action.weight': np.zeros((2, 4))}, PLAIN)
+
+def more(ctx, env, total_timesteps):
+    return Weights({**TENSORS, 'extra': np.zeros(1)}, PLAIN)
+
+def nan_weights(ctx, env, total_timesteps):
+    return Weights({**TENSORS, 'action.bias': [0, np.nan]}, PLAIN)
+
+def unknown_key(ctx, env, total_timesteps):
+    return Weights(TENSORS, {**PLAIN, 'layers': 3})
+
+def loads(directory, spec):
+    return lambda obs: np.full(len(obs), np.nan)
+
+def nan_decisions(ctx, env, total_timesteps):
+    return Saved('my_agent:loads')
+
+def foreign(ctx, env, total_timesteps):
+    return Saved('os:system')
+
+def upwards(ctx, env, total_timesteps):
+    return Saved('my_agent:loads', files={'../../x': b''})
+
+def takes_nothing():
+    pass
+";
+
+#[test]
+fn faults_are_told_with_their_place_and_a_remedy() {
+    let Some(python) = python() else { return };
+    let project = project(training(&python, CART_POLE, 2_000), FAULTS);
+    for (call, expected) in [
+        ("raises", &["`my_agent:raises` raised: KeyError: 'b'", "my_agent.py\", line", "return values['b']"][..]),
+        ("crashes", &["killed by SIGSEGV", "in crashes"]),
+        ("hangs", &["took longer than its time limit of 2 s", "in hangs", "time_limit"]),
+        ("exits", &["`my_agent:exits` raised: SystemExit: 3", "sys.exit(3)"]),
+        ("leaves", &["ended its process, with status 3"]),
+        ("nothing", &["`my_agent:nothing` returned nothing", "runner.trained.Saved"]),
+        ("nonsense", &["is of the type `dict`", "runner.trained.Saved"]),
+        ("nan_actions", &["float64, not integers", "env.step(np.full"]),
+        ("shape", &["(3,), not (16,)", "env.step(np.zeros(3"]),
+        ("out_of_range", &["the action of environment 0 is -1, and there are 2 choices"]),
+        ("unreset", &["stepped before they were reset", "env.reset()"]),
+        ("state", &["the state['a'][0]['b'] is of the type `object`", "ctx.checkpoint"]),
+        ("late", &["comes after the environment was used"]),
+        ("metric", &["the metric `losses/x` is of the type `ndarray`"]),
+        ("missing", &["`action.bias` is missing", "`value.weight` [4, 1]"]),
+        ("transposed", &["`action.weight` has the shape [2, 4] instead of [4, 2]", "transpose"]),
+        ("more", &["`extra` is not a tensor of the architecture"]),
+        ("nan_weights", &["number 1 of `action.bias` is NaN"]),
+        ("unknown_key", &["`architecture` cannot be read", "layers"]),
+        ("nan_decisions", &["`actions`"]),
+        ("foreign", &["has no module `os` of its own"]),
+        ("upwards", &["the policy's file `../../x`"]),
+        ("takes_nothing", &["`my_agent:takes_nothing` raised: TypeError"]),
+        ("unknown", &["`my_agent` has no function `unknown`", "it has "]),
+    ] {
+        let call = format!("train.with.call=my_agent:{call}");
+        let ended = project.exec(&["--set", &call, "--set", "train.with.time_limit=2", "train"]);
+        assert_eq!(ended.code, 1, "{call}: {}", ended.text());
+        let error = ended.text();
+        for part in expected {
+            assert!(error.contains(part), "{call}: no `{part}` in {error}");
+        }
+        // Nothing of it is cached.
+        let again = project.run(&["plan", "p.yaml", "--set", &call]);
+        assert!(!again.text().contains("nothing to run"), "{}", again.text());
+    }
+    let home = project.path("").display().to_string();
+    wait_for("the functions to end", || pids(&home, "Runs an algorithm").is_empty());
+}
+
+#[test]
+fn mistakes_in_settings_are_found_before_anything_runs() {
+    let Some(python) = python() else { return };
+    let pipeline = training(&python, CART_POLE, 2_000).to_string();
+    for (what, expected) in [
+        ("total_timesteps: 0", "`total_timesteps` is required"),
+        ("call: my_agent.train", "is not MODULE:FUNCTION"),
+        ("call: nowhere:train", "there is no module `nowhere`"),
+        ("n_envs: 0", "must be at least 1"),
+        ("device: ''", "no device is given"),
+        ("kwargs: { total_timesteps: 3 }", "is given by `total_timesteps`"),
+        ("kwargs: { a.b: 1 }", "cannot be the name of an argument"),
+        ("time_limit: 0", "must be from 0.1"),
+        ("validation: { episodes: 0 }", "must be at least 1"),
+        ("files: [../secret]", "is not a file below"),
+        ("python: nowhere", "no program `nowhere`"),
+    ] {
+        let (key, value) = what.split_once(": ").unwrap();
+        let text: String = pipeline
+            .lines()
+            .map(|line| match line.split_once("call: my_agent:train") {
+                Some((head, rest)) if key == "call" => format!("{head}{what}{rest}\n"),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        let set = format!("train.with.{key}={value}");
+        let project = Project::new(text);
+        project.write("my_agent.py", EVOLUTION);
+        let args: &[&str] = if key == "call" { &[] } else { &["--set", &set] };
+        let ended = project.run(&[&["plan", "p.yaml"], args].concat());
+        assert_eq!(ended.code, 2, "{what}: {}", ended.text());
+        assert!(ended.text().contains(expected), "{what}: {}", ended.text());
+    }
+    let project = Project::new(&pipeline);
+    project.write("my_agent.py", "import runner\ndef train(ctx, env, total_timesteps): pass\n");
+    project.write("runner.py", "");
+    let ended = project.run(&["plan", "p.yaml"]);
+    assert!(ended.text().contains("has the name of the package `runner`"), "{}", ended.text());
+}
