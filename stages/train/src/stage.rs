@@ -152,13 +152,12 @@ impl<'a, S: StageKind> Training<'a, S> {
             context.numerics_class.get_or_init(|| class);
         }
         let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
-        let validation =
-            Validation::open(
-                &context.store,
-                env_artifact,
-                (common.training.validation, common.training.seed),
-                options.normalise_as.as_ref(),
-            )?;
+        let validation = Validation::open(
+            &context.store,
+            env_artifact,
+            (common.training.validation, common.training.seed),
+            options.normalise_as.as_ref(),
+        )?;
         if validation.is_none() && common.training.validation.every.is_some_and(|every| every > 0) {
             context.events.emit(StageEvent::Warning {
                 message: "the environment holds no data out for validation: the last policy is handed on"

@@ -178,16 +178,18 @@ impl Validation {
     fn play(&mut self, learner: &mut Learner) -> Result<(Vec<Metric>, u64), StageError> {
         let architecture = learner.model.architecture().clone();
         let mut obs = Vec::new();
-        self.play_by(&architecture.head, architecture.state_len(), &mut |input, state, output| {
-            learner.tick(0)?;
-            obs.clear();
-            obs.extend_from_slice(input.obs);
-            learner.state.statistics.normalise(input.obs, &mut obs);
-            learner
-                .model
-                .forward(&Observed { obs: &obs, ..*input }, state, output);
-            Ok(())
-        })
+        self.play_by(
+            &architecture.head,
+            architecture.state_len(),
+            &mut |input, state, output| {
+                learner.tick(0)?;
+                obs.clear();
+                obs.extend_from_slice(input.obs);
+                learner.state.statistics.normalise(input.obs, &mut obs);
+                learner.model.forward(&Observed { obs: &obs, ..*input }, state, output);
+                Ok(())
+            },
+        )
     }
 
     /// The number of environments that step together in validation.

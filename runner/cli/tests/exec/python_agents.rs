@@ -44,7 +44,8 @@ fn ok(ended: &Ended) {
 
 fn summary(project: &Project, output: &str) -> Value {
     let shown = project.run(&["show", "--json", output]);
-    let shown: Value = serde_json::from_str(&shown.stdout).unwrap_or_else(|err| panic!("{err}: {}", shown.text()));
+    let shown: Value =
+        serde_json::from_str(&shown.stdout).unwrap_or_else(|err| panic!("{err}: {}", shown.text()));
     shown["meta"]["summary"].clone()
 }
 
@@ -70,11 +71,19 @@ fn evolution_in_numpy_learns_cart_pole() {
     let backtest = summary(&project, "latest/evaluate.metrics");
     assert!(number(&backtest, "episodic_return") > 300.0, "{backtest}");
     let lines = metrics(&project, &ended);
-    for name in ["charts/episodic_return", "charts/population_std", "validation/return_greedy"] {
+    for name in [
+        "charts/episodic_return",
+        "charts/population_std",
+        "validation/return_greedy",
+    ] {
         assert!(lines.iter().any(|line| line["name"] == name), "no {name}");
     }
     let events = ended.events();
-    let reported = |name: &str| events.iter().any(|event| event["event"] == "metric" && event["name"] == name);
+    let reported = |name: &str| {
+        events
+            .iter()
+            .any(|event| event["event"] == "metric" && event["name"] == name)
+    };
     for name in ["time/environment", "time/python", "time/validation", "charts/SPS"] {
         assert!(reported(name), "no {name}");
     }
@@ -116,7 +125,9 @@ fn pids(home: &str, what: &str) -> Vec<i32> {
 }
 
 fn kill(pid: i32) {
-    let status = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status();
+    let status = std::process::Command::new("kill")
+        .args(["-9", &pid.to_string()])
+        .status();
     drop(status);
 }
 
@@ -130,7 +141,9 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
     ok(&ended);
     let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
     // How often checkpoints are written changes nothing.
-    let often = pipeline().to_string().replace("n_envs: 16", "n_envs: 16, checkpoint_interval: 0.001");
+    let often = pipeline()
+        .to_string()
+        .replace("n_envs: 16", "n_envs: 16, checkpoint_interval: 0.001");
     let project = Project::new(often);
     project.write("my_agent.py", EVOLUTION);
     let home = project.path("").display().to_string();
@@ -144,7 +157,11 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
             .unwrap();
         std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 400));
         // The function's process, or all of the run's.
-        let functions = if i % 2 == 0 { pids(&home, "Runs an algorithm") } else { Vec::new() };
+        let functions = if i % 2 == 0 {
+            pids(&home, "Runs an algorithm")
+        } else {
+            Vec::new()
+        };
         killed[0] += usize::from(!functions.is_empty());
         functions.iter().for_each(|&pid| kill(pid));
         if functions.is_empty() {
@@ -157,196 +174,6 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
     let resumed = project.exec(&["--json"]);
     ok(&resumed);
     assert_eq!(resumed.digests(), ended.digests());
-    wait_for("the functions to end", || pids(&home, "Runs an algorithm").is_empty());
-}
-
-/// An algorithm that is best in its middle, and destroys its policy at the end.
-const PEAK: &str = "\
-import numpy as np
-from runner.trained import Weights
-
-GOOD = np.array([[0, 0], [-1, 1], [-5, 5], [-2, 2]], float)
-
-def policy(scale):
-    tensors = {'action.weight': scale * GOOD, 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
-    return Weights(tensors, {'pi': [], 'vf': []})
-
-def train(ctx, env, total_timesteps):
-    env.reset()
-    while not ctx.done:
-        env.step(np.ones(env.num_envs, int))
-        ctx.log('losses/scale', ctx.steps)
-        good = 20_000 <= ctx.steps < 40_000
-        figures = ctx.validate(policy(1 if good else -1))
-        if figures:
-            ctx.log('losses/seen', figures['return_greedy'])
-    return policy(-1)
-";
-
-#[test]
-fn the_best_in_validation_is_handed_on() {
-    let Some(python) = python() else { return };
-    let pipeline = training(&python, CART_POLE, 60_000).to_string();
-    let every = |every: u32| {
-        let project = Project::new(pipeline.replace("n_envs: 16", &format!("n_envs: 16, validation: {{ every: {every} }}")));
-        project.write("my_agent.py", PEAK);
-        let ended = project.exec(&[]);
-        ok(&ended);
-        let seen = metrics(&project, &ended)
-            .iter()
-            .filter(|line| line["name"] == "losses/seen")
-            .map(|line| number(line, "value"))
-            .collect::<Vec<_>>();
-        (number(&summary(&project, "latest/evaluate.metrics"), "episodic_return"), seen, ended.log())
-    };
-    let (best, seen, log) = every(10_000);
-    assert!(best > 150.0, "{best}");
-    assert_eq!(seen.len(), 6, "{seen:?}");
-    assert!(log.contains("is the best in validation: validation/return_greedy"), "{log}");
-    let (last, seen, _) = every(0);
-    assert!(last < 30.0, "{last}");
-    assert_eq!(seen, Vec::<f64>::new());
-}
-
-/// Functions with faults, by name.
-const FAULTS: &str = "\
-import os, signal, sys, time
-import numpy as np
-from runner.trained import Onnx, Saved, Weights
-
-TENSORS = {'action.weight': np.zeros((4, 2)), 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
-PLAIN = {'pi': [], 'vf': []}
-
-def steps(env, n=3):
-    env.reset()
-    for _ in range(n):
-        env.step(np.zeros(env.num_envs, int))
-
-def raises(ctx, env, total_timesteps):
-    steps(env)
-    values = {'a': 1}
-    return values['b']
-
-def crashes(ctx, env, total_timesteps):
-    steps(env)
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-def hangs(ctx, env, total_timesteps):
-    steps(env)
-    while True:
-        time.sleep(0.01)
-
-def exits(ctx, env, total_timesteps):
-    steps(env)
-    sys.exit(3)
-
-def leaves(ctx, env, total_timesteps):
-    os._exit(3)
-
-def nothing(ctx, env, total_timesteps):
-    steps(env)
-
-def nonsense(ctx, env, total_timesteps):
-    return {'weights': [1, 2]}
-
-def nan_actions(ctx, env, total_timesteps):
-    env.reset()
-    env.step(np.full(env.num_envs, np.nan))
-
-def shape(ctx, env, total_timesteps):
-    env.reset()
-    env.step(np.zeros(3, int))
-
-def out_of_range(ctx, env, total_timesteps):
-    env.reset()
-    env.step(np.full(env.num_envs, -1))
-
-def unreset(ctx, env, total_timesteps):
-    env.step(np.zeros(env.num_envs, int))
-
-def state(ctx, env, total_timesteps):
-    ctx.checkpoint({'a': [{'b': object()}]})
-
-def late(ctx, env, total_timesteps):
-    steps(env)
-    ctx.resume()
-
-def metric(ctx, env, total_timesteps):
-    ctx.log('losses/x', np.zeros(3))
-
-def missing(ctx, env, total_timesteps):
-    return Weights({name: value for name, value in TENSORS.items() if name != 'action.bias'}, PLAIN)
-
-def transposed(ctx, env, total_timesteps):
-    return Weights({**TENSORS, 'action.weight': np.zeros((2, 4))}, PLAIN)
-
-def more(ctx, env, total_timesteps):
-    return Weights({**TENSORS, 'extra': np.zeros(1)}, PLAIN)
-
-def nan_weights(ctx, env, total_timesteps):
-    return Weights({**TENSORS, 'action.bias': [0, np.nan]}, PLAIN)
-
-def unknown_key(ctx, env, total_timesteps):
-    return Weights(TENSORS, {**PLAIN, 'layers': 3})
-
-def loads(directory, spec):
-    return lambda obs: np.full(len(obs), np.nan)
-
-def nan_decisions(ctx, env, total_timesteps):
-    return Saved('my_agent:loads')
-
-def foreign(ctx, env, total_timesteps):
-    return Saved('os:system')
-
-def upwards(ctx, env, total_timesteps):
-    return Saved('my_agent:loads', files={'../../x': b''})
-
-def takes_nothing():
-    pass
-";
-
-#[test]
-fn faults_are_told_with_their_place_and_a_remedy() {
-    let Some(python) = python() else { return };
-    let project = project(training(&python, CART_POLE, 2_000), FAULTS);
-    for (call, expected) in [
-        ("raises", &["`my_agent:raises` raised: KeyError: 'b'", "my_agent.py\", line", "return values['b']"][..]),
-        ("crashes", &["killed by SIGSEGV", "in crashes"]),
-        ("hangs", &["took longer than its time limit of 2 s", "in hangs", "time_limit"]),
-        ("exits", &["`my_agent:exits` raised: SystemExit: 3", "sys.exit(3)"]),
-        ("leaves", &["ended its process, with status 3"]),
-        ("nothing", &["`my_agent:nothing` returned nothing", "runner.trained.Saved"]),
-        ("nonsense", &["is of the type `dict`", "runner.trained.Saved"]),
-        ("nan_actions", &["float64, not integers", "env.step(np.full"]),
-        ("shape", &["(3,), not (16,)", "env.step(np.zeros(3"]),
-        ("out_of_range", &["the action of environment 0 is -1, and there are 2 choices"]),
-        ("unreset", &["stepped before they were reset", "env.reset()"]),
-        ("state", &["the state['a'][0]['b'] is of the type `object`", "ctx.checkpoint"]),
-        ("late", &["comes after the environment was used"]),
-        ("metric", &["the metric `losses/x` is of the type `ndarray`"]),
-        ("missing", &["`action.bias` is missing", "`value.weight` [4, 1]"]),
-        ("transposed", &["`action.weight` has the shape [2, 4] instead of [4, 2]", "transpose"]),
-        ("more", &["`extra` is not a tensor of the architecture"]),
-        ("nan_weights", &["number 1 of `action.bias` is NaN"]),
-        ("unknown_key", &["`architecture` cannot be read", "layers"]),
-        ("nan_decisions", &["`actions`"]),
-        ("foreign", &["has no module `os` of its own"]),
-        ("upwards", &["the policy's file `../../x`"]),
-        ("takes_nothing", &["`my_agent:takes_nothing` raised: TypeError"]),
-        ("unknown", &["`my_agent` has no function `unknown`", "it has "]),
-    ] {
-        let call = format!("train.with.call=my_agent:{call}");
-        let ended = project.exec(&["--set", &call, "--set", "train.with.time_limit=2", "train"]);
-        assert_eq!(ended.code, 1, "{call}: {}", ended.text());
-        let error = ended.text();
-        for part in expected {
-            assert!(error.contains(part), "{call}: no `{part}` in {error}");
-        }
-        // Nothing of it is cached.
-        let again = project.run(&["plan", "p.yaml", "--set", &call]);
-        assert!(!again.text().contains("nothing to run"), "{}", again.text());
-    }
-    let home = project.path("").display().to_string();
     wait_for("the functions to end", || pids(&home, "Runs an algorithm").is_empty());
 }
 
@@ -384,8 +211,15 @@ fn mistakes_in_settings_are_found_before_anything_runs() {
         assert!(ended.text().contains(expected), "{what}: {}", ended.text());
     }
     let project = Project::new(&pipeline);
-    project.write("my_agent.py", "import runner\ndef train(ctx, env, total_timesteps): pass\n");
+    project.write(
+        "my_agent.py",
+        "import runner\ndef train(ctx, env, total_timesteps): pass\n",
+    );
     project.write("runner.py", "");
     let ended = project.run(&["plan", "p.yaml"]);
-    assert!(ended.text().contains("has the name of the package `runner`"), "{}", ended.text());
+    assert!(
+        ended.text().contains("has the name of the package `runner`"),
+        "{}",
+        ended.text()
+    );
 }

@@ -259,7 +259,8 @@ impl Process {
         }
     }
 
-    fn too_long(&self) -> StageError {
+    /// The error of a worker that took longer than its limit.
+    pub fn too_long(&self) -> StageError {
         StageError::new(format!(
             "{} took longer than its time limit of {} s",
             self.worker.subject,

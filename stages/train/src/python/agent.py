@@ -319,8 +319,9 @@ class Context:
     def checkpoint(self, state):
         """Writes the state, if it is time, together with the environments'. Returns whether it was written."""
         if not self._checkpoints:
-            # After Ctrl-C, the engine waits for the next call.
+            # After Ctrl-C, the engine waits for the next call. What cannot be saved is told at once, not after the first interval.
             self._checkpoints = True
+            Packer().pack(state, "the state")
             self._engine.tell("checkpoints")
         cancelled = self.cancelled
         if not cancelled and time.monotonic() - self._written < self._interval:

@@ -67,7 +67,11 @@ impl PythonTrainConfig {
         ConfigProblem::new("call", format!("`{}` is not MODULE:FUNCTION", self.call))
             .hint("write `call: my_agent:train`, a function in `my_agent.py` beside the pipeline")
             .when(!is_call(&self.call))?;
-        if let Some(name) = self.kwargs.keys().find(|name| !is_call(&format!("_:{name}")) || name.contains('.')) {
+        if let Some(name) = self
+            .kwargs
+            .keys()
+            .find(|name| !is_call(&format!("_:{name}")) || name.contains('.'))
+        {
             return Err(
                 ConfigProblem::new("kwargs", format!("`{name}` cannot be the name of an argument"))
                     .hint("such a name is letters, digits and `_`"),

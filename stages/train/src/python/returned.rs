@@ -57,7 +57,8 @@ fn take<'b>(bytes: &mut &'b [u8], len: usize) -> Result<&'b [u8], StageError> {
 impl Maker<'_> {
     /// The policy in a file of the process.
     pub(super) fn policy(&self, file: &Path) -> Result<AnyPolicy, StageError> {
-        let unreadable = |err: String| StageError::new(format!("cannot read the policy that was returned: {err}"));
+        let unreadable =
+            |err: String| StageError::new(format!("cannot read the policy that was returned: {err}"));
         let bytes = std::fs::read(file).map_err(|err| unreadable(err.to_string()))?;
         let mut rest = &bytes[..];
         let line = rest.iter().position(|&byte| byte == b'\n').unwrap_or(0);
@@ -68,7 +69,11 @@ impl Maker<'_> {
                 observation_normalisation,
                 tensors,
             } => self.native(architecture, observation_normalisation, &tensors, rest),
-            Returned::Python { load, state_len, files } => {
+            Returned::Python {
+                load,
+                state_len,
+                files,
+            } => {
                 let form = PythonForm {
                     load: Some(load),
                     state_len,
@@ -102,10 +107,16 @@ impl Maker<'_> {
         tensors: &[(String, Vec<usize>)],
         mut bytes: &[u8],
     ) -> Result<AnyPolicy, StageError> {
-        let refused = |what: String, hint: &str| StageError::new(format!("the weights that were returned: {what}")).hint(hint);
-        let described: Architecture = serde_json::from_value(self.filled_in(architecture)).map_err(|err| {
-            refused(format!("`architecture` cannot be read: {err}"), "docs/reading-policies.md has its keys")
-        })?;
+        let refused = |what: String, hint: &str| {
+            StageError::new(format!("the weights that were returned: {what}")).hint(hint)
+        };
+        let described: Architecture =
+            serde_json::from_value(self.filled_in(architecture)).map_err(|err| {
+                refused(
+                    format!("`architecture` cannot be read: {err}"),
+                    "docs/reading-policies.md has its keys",
+                )
+            })?;
         let mut given: BTreeMap<&str, (&[usize], &[u8])> = BTreeMap::new();
         for (name, shape) in tensors {
             let len = shape.iter().product::<usize>();
@@ -125,8 +136,14 @@ impl Maker<'_> {
                 .remove(tensor.name.as_str())
                 .ok_or_else(|| refused(format!("`{}` is missing", tensor.name), &listed()))?;
             if shape != tensor.shape {
-                let what = format!("`{}` has the shape {shape:?} instead of {:?}", tensor.name, tensor.shape);
-                return Err(refused(what, "a weight is [inputs, outputs]: of a torch module its transpose"));
+                let what = format!(
+                    "`{}` has the shape {shape:?} instead of {:?}",
+                    tensor.name, tensor.shape
+                );
+                return Err(refused(
+                    what,
+                    "a weight is [inputs, outputs]: of a torch module its transpose",
+                ));
             }
             for (param, value) in params[tensor.range()].iter_mut().zip(data.as_chunks().0) {
                 *param = f32::from_le_bytes(*value);
@@ -138,7 +155,10 @@ impl Maker<'_> {
             }
         }
         if let Some(name) = given.keys().next() {
-            return Err(refused(format!("`{name}` is not a tensor of the architecture"), &listed()));
+            return Err(refused(
+                format!("`{name}` is not a tensor of the architecture"),
+                &listed(),
+            ));
         }
         Policy::new(PythonTrain::NAME, self.spec, &described, normalisation, params).map(AnyPolicy::Native)
     }

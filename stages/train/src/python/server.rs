@@ -39,16 +39,35 @@ const SAMPLES: f64 = 10.0;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 enum Request {
-    Reset { seed: Option<u64> },
-    Log { name: String, value: Option<f64>, step: u64 },
-    Progress { done: u64, total: Option<u64>, message: String },
-    Warn { message: String, hint: Option<String> },
+    Reset {
+        seed: Option<u64>,
+    },
+    Log {
+        name: String,
+        value: Option<f64>,
+        step: u64,
+    },
+    Progress {
+        done: u64,
+        total: Option<u64>,
+        message: String,
+    },
+    Warn {
+        message: String,
+        hint: Option<String>,
+    },
     Checkpoints,
-    Checkpoint { file: String },
+    Checkpoint {
+        file: String,
+    },
     Resume,
     Validate,
-    Judge { file: String },
-    Done { file: Option<String> },
+    Judge {
+        file: String,
+    },
+    Done {
+        file: Option<String>,
+    },
 }
 
 /// Opens the training's environments with a seed.
@@ -286,7 +305,9 @@ impl<'a> Server<'a> {
         let own = ["charts/episodic_", "charts/SPS", "charts/IPS", "time/", "validation/"];
         if own.iter().any(|own| name.starts_with(own)) {
             self.warn(
-                format!("`{name}` is recorded by the program itself: what the function logs by this name is not"),
+                format!(
+                    "`{name}` is recorded by the program itself: what the function logs by this name is not"
+                ),
                 Some("leave it out, or log it by another name"),
             );
             return;

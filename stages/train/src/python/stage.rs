@@ -45,7 +45,8 @@ impl StageKind for PythonTrain {
     fn sources(&self, config: &PythonTrainConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         config.validate()?;
         let sources = config.project().sources(base)?;
-        let hides = |source: &&Source| ["project/runner.py", "project/runner/__init__.py"].contains(&&*source.name);
+        let hides =
+            |source: &&Source| ["project/runner.py", "project/runner/__init__.py"].contains(&&*source.name);
         ConfigProblem::new("path", "a module of the project has the name of the package `runner`")
             .hint("rename it: the function imports `runner.trained`, `runner.gymnasium` and others")
             .when(sources.iter().any(|source| hides(&source)))?;

@@ -5,6 +5,7 @@ use super::player::Player;
 use crate::forms::Parts;
 use crate::policy::Forward;
 use cache::Store;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::StageError;
@@ -68,7 +69,7 @@ impl Per {
 }
 
 /// Files that can run programs when they are loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Pickles.

@@ -1,0 +1,415 @@
+//! `train/python`: what a function learns and returns, checkpoints, validation and faults.
+//!
+//! They need an interpreter with gymnasium and numpy: `RUNNER_TEST_PYTHON`.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+use cache::{ActionKey, ArtifactDigest, Store};
+use serde_json::{Value, json};
+use stages_core::{CancelToken, Context, EventSink, Input, Outputs, StageError, StageEvent, erase};
+use stages_env::classic::Classic;
+use stages_env::{OpenOptions, Step};
+use stages_policy::{AnyPolicy, Mode};
+use stages_train::PythonTrain;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tempfile::TempDir;
+
+/// The example of docs/agents.md.
+const EVOLUTION: &str = include_str!("../../../docs/agents/evolution.py");
+
+/// The interpreter, or a message.
+fn python() -> Option<String> {
+    let python = std::env::var("RUNNER_TEST_PYTHON").ok();
+    if python.is_none() {
+        eprintln!("skipped: RUNNER_TEST_PYTHON names no interpreter with gymnasium and numpy");
+    }
+    python
+}
+
+/// Keeps what a stage says.
+#[derive(Default)]
+struct Said(Mutex<Vec<StageEvent>>);
+
+impl EventSink for Said {
+    fn emit(&self, event: StageEvent) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+impl Said {
+    /// The logs, and the warnings with their hints, as lines.
+    fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for event in &*self.0.lock().unwrap() {
+            match event {
+                StageEvent::Log { line } => lines.push(line.clone()),
+                StageEvent::Warning { message, hint } => lines.push(format!("{message} ({hint:?})")),
+                _ => {}
+            }
+        }
+        lines.join("\n")
+    }
+
+    /// The values of a metric that was reported.
+    fn metric(&self, name: &str) -> Vec<f64> {
+        let events = self.0.lock().unwrap();
+        let value = |event: &StageEvent| match event {
+            StageEvent::Metric { name: of, value, .. } if of == name => Some(*value),
+            _ => None,
+        };
+        events.iter().filter_map(value).collect()
+    }
+}
+
+/// A store with an environment, and a module.
+struct Lab {
+    dir: TempDir,
+    env: ArtifactDigest,
+    python: String,
+    said: Arc<Said>,
+    cancel: CancelToken,
+}
+
+impl Lab {
+    fn new(module: &str) -> Option<Self> {
+        Self::on(module, |context| {
+            let stage = erase(Classic);
+            let config = stage.resolve(json!({ "id": "CartPole-v1" })).unwrap();
+            stage.run(&config, context).unwrap()["env"]
+        })
+    }
+
+    fn on(module: &str, env: impl FnOnce(&Context) -> ArtifactDigest) -> Option<Self> {
+        let python = python()?;
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("my_agent.py"), module).unwrap();
+        let mut lab = Self {
+            dir,
+            env: ArtifactDigest::from_bytes([0; 32]),
+            python,
+            said: Arc::default(),
+            cancel: CancelToken::default(),
+        };
+        lab.env = env(&lab.context());
+        Some(lab)
+    }
+
+    fn context(&self) -> Context {
+        let store = Store::open(&self.dir.path().join("home")).unwrap();
+        let mut context = Context::new(ActionKey::from_bytes([0; 32]), store);
+        context.events = self.said.clone();
+        context.cancel = self.cancel.clone();
+        if let Ok(artifact) = context.store.artifact(self.env) {
+            let digest = self.env;
+            context
+                .inputs
+                .insert("env".to_owned(), vec![Input { digest, artifact }]);
+        }
+        context
+    }
+
+    /// Runs the stage, with settings beside the usual ones.
+    fn train(&self, steps: u64, with: Value) -> Result<Outputs, StageError> {
+        let mut settings = json!({
+            "call": "my_agent:train", "python": self.python, "n_envs": 16, "seed": 1, "total_timesteps": steps,
+        });
+        settings
+            .as_object_mut()
+            .unwrap()
+            .extend(with.as_object().unwrap().clone());
+        let stage = erase(PythonTrain);
+        let config = stage.resolve(settings).unwrap();
+        let mut context = self.context();
+        context.sources = stage.sources(&config, self.dir.path()).unwrap();
+        for source in &mut context.sources {
+            source.digest = Some(cache::BlobRef::of_file(&source.path).unwrap().blob);
+        }
+        stage.run(&config, &context)
+    }
+
+    fn policy(&self, outputs: &Outputs) -> AnyPolicy {
+        let store = self.context().store;
+        AnyPolicy::read(&store, &store.artifact(outputs["policy"]).unwrap()).unwrap()
+    }
+
+    /// The mean return of an episode, played greedily in 16 environments of the test split.
+    fn played(&self, outputs: &Outputs) -> f64 {
+        let (policy, context) = (self.policy(outputs), self.context());
+        let artifact = &context.inputs["env"][0].artifact;
+        let mut env = stages_env::open(&context.store, artifact, &OpenOptions::test(16, 5)).unwrap();
+        let mut step = Step::new(env.spec(), 16);
+        env.reset(step.buffers());
+        let mut state = policy.start(&context.store, 16).unwrap();
+        let (mut starts, mut over, mut sum) = ([true; 16], [false; 16], 0.0);
+        while over.contains(&false) {
+            let actions = policy
+                .act(&step.obs, &step.action_mask, &starts, &mut state, Mode::Greedy)
+                .unwrap();
+            env.step(actions, step.buffers()).unwrap();
+            for i in 0..16 {
+                starts[i] = step.terminated[i] || step.truncated[i];
+                if !over[i] {
+                    sum += f64::from(step.reward[i]);
+                    over[i] = starts[i];
+                }
+            }
+        }
+        sum / 16.0
+    }
+
+    /// The lines of the metrics artifact with a name.
+    fn metric(&self, outputs: &Outputs, name: &str) -> Vec<f64> {
+        let store = self.context().store;
+        let artifact = store.artifact(outputs["metrics"]).unwrap();
+        let text = store.blob(artifact.entry("metrics.jsonl").unwrap().blob).unwrap();
+        let lines = std::str::from_utf8(&text).unwrap().lines();
+        let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines
+            .filter(|line| line["name"] == name)
+            .map(|line| line["value"].as_f64().unwrap())
+            .collect()
+    }
+}
+
+/// A random policy balances the pole for 22 steps, and one of zeros, which pushes to the left, for 9.
+#[test]
+fn evolution_in_numpy_learns_cart_pole() {
+    let Some(lab) = Lab::new(EVOLUTION) else { return };
+    let outputs = lab.train(200_000, json!({})).unwrap();
+    let found = lab.played(&outputs);
+    assert!(found > 300.0, "{found}");
+    assert_eq!(lab.policy(&outputs).form(), "native");
+    for name in [
+        "charts/episodic_return",
+        "charts/population_std",
+        "validation/return_greedy",
+    ] {
+        assert!(!lab.metric(&outputs, name).is_empty(), "no {name}");
+        assert!(!lab.said.metric(name).is_empty(), "no {name}");
+    }
+    for name in ["time/environment", "time/python", "time/validation", "charts/SPS"] {
+        assert!(lab.said.metric(name).iter().all(|&value| value > 0.0), "no {name}");
+        assert!(lab.metric(&outputs, name).is_empty(), "{name} differs from run to run");
+    }
+    assert!(
+        lab.said.text().contains("is the best in validation"),
+        "{}",
+        lab.said.text()
+    );
+}
+
+/// An algorithm that is best in its middle, and destroys its policy at the end.
+const PEAK: &str = "\
+import numpy as np
+from runner.trained import Weights
+
+GOOD = np.array([[0, 0], [-1, 1], [-5, 5], [-2, 2]], float)
+
+def policy(scale):
+    tensors = {'action.weight': scale * GOOD, 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+    return Weights(tensors, {'pi': [], 'vf': []})
+
+def train(ctx, env, total_timesteps):
+    env.reset()
+    while not ctx.done:
+        env.step(np.ones(env.num_envs, int))
+        ctx.log('losses/scale', ctx.steps)
+        good = 20_000 <= ctx.steps < 40_000
+        figures = ctx.validate(policy(1 if good else -1))
+        if figures:
+            ctx.log('losses/seen', figures['return_greedy'])
+    return policy(-1)
+";
+
+#[test]
+fn the_best_in_validation_is_handed_on() {
+    let Some(lab) = Lab::new(PEAK) else { return };
+    let every = |every: u32| {
+        let outputs = lab.train(60_000, json!({ "validation": { "every": every } })).unwrap();
+        (lab.played(&outputs), lab.metric(&outputs, "losses/seen"))
+    };
+    let (best, seen) = every(10_000);
+    assert!(best > 150.0, "{best}");
+    assert_eq!(seen.len(), 6, "{seen:?}");
+    let text = lab.said.text();
+    assert!(
+        text.contains("is the best in validation: validation/return_greedy"),
+        "{text}"
+    );
+    let (last, seen) = every(0);
+    assert!(last < 30.0, "{last}");
+    assert_eq!(seen, Vec::<f64>::new());
+}
+
+/// Functions with faults, by name.
+const FAULTS: &str = "\
+import os, signal, sys, time
+import numpy as np
+from runner.trained import Onnx, Saved, Weights
+
+TENSORS = {'action.weight': np.zeros((4, 2)), 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+PLAIN = {'pi': [], 'vf': []}
+
+def steps(env, n=3):
+    env.reset()
+    for _ in range(n):
+        env.step(np.zeros(env.num_envs, int))
+
+def raises(ctx, env, total_timesteps):
+    steps(env)
+    values = {'a': 1}
+    return values['b']
+
+def crashes(ctx, env, total_timesteps):
+    steps(env)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def hangs(ctx, env, total_timesteps):
+    steps(env)
+    while True:
+        time.sleep(0.01)
+
+def exits(ctx, env, total_timesteps):
+    steps(env)
+    sys.exit(3)
+
+def leaves(ctx, env, total_timesteps):
+    os._exit(3)
+
+def nothing(ctx, env, total_timesteps):
+    steps(env)
+
+def nonsense(ctx, env, total_timesteps):
+    return {'weights': [1, 2]}
+
+def nan_actions(ctx, env, total_timesteps):
+    env.reset()
+    env.step(np.full(env.num_envs, np.nan))
+
+def shape(ctx, env, total_timesteps):
+    env.reset()
+    env.step(np.zeros(3, int))
+
+def out_of_range(ctx, env, total_timesteps):
+    env.reset()
+    env.step(np.full(env.num_envs, -1))
+
+def unreset(ctx, env, total_timesteps):
+    env.step(np.zeros(env.num_envs, int))
+
+def state(ctx, env, total_timesteps):
+    ctx.checkpoint({'a': [{'b': object()}]})
+
+def late(ctx, env, total_timesteps):
+    steps(env)
+    ctx.resume()
+
+def metric(ctx, env, total_timesteps):
+    ctx.log('losses/x', np.zeros(3))
+
+def missing(ctx, env, total_timesteps):
+    return Weights({name: value for name, value in TENSORS.items() if name != 'action.bias'}, PLAIN)
+
+def transposed(ctx, env, total_timesteps):
+    return Weights({**TENSORS, 'action.weight': np.zeros((2, 4))}, PLAIN)
+
+def more(ctx, env, total_timesteps):
+    return Weights({**TENSORS, 'extra': np.zeros(1)}, PLAIN)
+
+def nan_weights(ctx, env, total_timesteps):
+    return Weights({**TENSORS, 'action.bias': [0, np.nan]}, PLAIN)
+
+def unknown_key(ctx, env, total_timesteps):
+    return Weights(TENSORS, {**PLAIN, 'layers': 3})
+
+def loads(directory, spec):
+    return lambda obs: np.full(len(obs), np.nan)
+
+def nan_decisions(ctx, env, total_timesteps):
+    return Saved('my_agent:loads')
+
+def foreign(ctx, env, total_timesteps):
+    return Saved('os:system')
+
+def upwards(ctx, env, total_timesteps):
+    return Saved('my_agent:loads', files={'../../x': b''})
+
+def takes_nothing():
+    pass
+";
+
+#[test]
+fn faults_are_told_with_their_place_and_a_remedy() {
+    let Some(lab) = Lab::new(FAULTS) else { return };
+    for (call, expected) in [
+        (
+            "raises",
+            &[
+                "`my_agent:raises` raised: KeyError: 'b'",
+                "my_agent.py\", line",
+                "return values['b']",
+            ][..],
+        ),
+        ("crashes", &["killed by SIGSEGV", "in crashes"]),
+        (
+            "hangs",
+            &["took longer than its time limit of 2 s", "in hangs", "time_limit"],
+        ),
+        ("exits", &["`my_agent:exits` raised: SystemExit: 3", "sys.exit(3)"]),
+        ("leaves", &["ended its process, with status 3"]),
+        (
+            "nothing",
+            &["`my_agent:nothing` returned nothing", "runner.trained.Saved"],
+        ),
+        ("nonsense", &["is of the type `dict`", "runner.trained.Saved"]),
+        ("nan_actions", &["float64, not integers", "env.step(np.full"]),
+        ("shape", &["(3,), not (16,)", "env.step(np.zeros(3"]),
+        (
+            "out_of_range",
+            &["the action of environment 0 is -1, and there are 2 choices"],
+        ),
+        ("unreset", &["stepped before they were reset", "env.reset()"]),
+        (
+            "state",
+            &["the state['a'][0]['b'] is of the type `object`", "ctx.checkpoint"],
+        ),
+        ("late", &["comes after the environment was used"]),
+        ("metric", &["the metric `losses/x` is of the type `ndarray`"]),
+        ("missing", &["`action.bias` is missing", "`value.weight` [4, 1]"]),
+        (
+            "transposed",
+            &["`action.weight` has the shape [2, 4] instead of [4, 2]", "transpose"],
+        ),
+        ("more", &["`extra` is not a tensor of the architecture"]),
+        ("nan_weights", &["number 1 of `action.bias` is NaN"]),
+        ("unknown_key", &["`architecture` cannot be read", "layers"]),
+        ("nan_decisions", &["`actions`"]),
+        ("foreign", &["has no module `os` of its own"]),
+        ("upwards", &["the policy's file `../../x`"]),
+        ("takes_nothing", &["`my_agent:takes_nothing` raised: TypeError"]),
+        ("unknown", &["`my_agent` has no function `unknown`", "it has "]),
+    ] {
+        let with = json!({ "call": format!("my_agent:{call}"), "time_limit": 2.0 });
+        let error = lab.train(2_000, with).unwrap_err();
+        let text = format!("{}\n{}", error.message, error.hint.unwrap_or_default());
+        for part in expected {
+            assert!(text.contains(part), "{call}: no `{part}` in {text}");
+        }
+    }
+    assert_eq!(children(lab.dir.path()), Vec::<String>::new());
+}
+
+/// The processes whose home is below a directory.
+fn children(dir: &Path) -> Vec<String> {
+    let home = dir.display().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        if String::from_utf8_lossy(&environment).contains(&home) {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
