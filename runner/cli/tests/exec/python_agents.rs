@@ -3,7 +3,7 @@
 //! They need an interpreter with gymnasium and numpy: `RUNNER_TEST_PYTHON`.
 
 use super::python_stages::python;
-use crate::{Ended, Project, artifact, marked, wait_for};
+use crate::{Ended, Project, artifact, wait_for};
 use runner_testkit::{PipelineText, pipeline};
 use serde_json::Value;
 use std::process::Stdio;
