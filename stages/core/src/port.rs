@@ -187,6 +187,9 @@ pub struct Provided {
     pub exercise: Option<Exercise>,
     /// The calendar that a configuration states for all contracts of a chain.
     pub calendar: Option<CalendarName>,
+    /// The names of the choices of an environment whose actions are one choice; the columns of an environment
+    /// are the elements of its observation.
+    pub choices: Option<Vec<String>>,
 }
 
 impl Provided {
@@ -205,6 +208,7 @@ impl Provided {
             columns: None,
             exercise: None,
             calendar: None,
+            choices: None,
         }
     }
 

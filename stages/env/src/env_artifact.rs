@@ -1,10 +1,13 @@
 //! The artifact of an environment, as its stage writes it and as it is opened.
 
+use crate::actions::ActionSpace;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, BlobRef, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stages_core::{ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, StageError};
+use stages_core::{
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, Planned, PortType, Provided, StageError,
+};
 use std::collections::BTreeSet;
 
 /// The output of a stage without inputs.
@@ -12,6 +15,20 @@ pub(crate) const OUTPUT: OutputPort = OutputPort::new("env", PortType::Env).doc(
 /// The output of a stage that makes tables.
 pub(crate) const TABLES: OutputPort =
     OutputPort::new("env", PortType::Env).doc("the environment's tables and specification");
+
+/// The output of a stage as far as its configuration tells: the elements of an observation, and the names of
+/// the choices of a discrete action.
+pub(crate) fn planned(observation: Option<Vec<String>>, actions: Option<&ActionSpace>) -> Planned {
+    let provided = Provided {
+        columns: observation.map(|names| names.into_iter().collect()),
+        choices: match actions {
+            Some(ActionSpace::Discrete { names, .. }) => Some(names.clone()),
+            _ => None,
+        },
+        ..Provided::unknown(PortType::Env)
+    };
+    Ok([(TABLES.name.to_owned(), provided)].into())
+}
 
 /// Returns whether a column is a key rather than a value.
 pub(crate) fn is_key(column: &str) -> bool {

@@ -3,6 +3,7 @@
 use crate::actions::ActionSpace;
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
+use crate::portfolio::{ActingSimulator, PortfolioEnv};
 use crate::options::OptionsEnv;
 use crate::spec::EnvSpec;
 use crate::stocks::StocksEnv;
@@ -122,6 +123,29 @@ pub fn evaluation_episodes(
         other => {
             registered(other).map_or(Ok(None), |family| (family.evaluation_episodes)(store, artifact, split))
         }
+    }
+}
+
+/// The names of the choices of an environment's actions, in the order of its action mask, of each component
+/// its own; numbers where choices have no names. None where actions are continuous.
+///
+/// # Errors
+/// When the artifact is not an environment's, or damaged.
+pub fn choice_names(store: &Store, artifact: &Artifact, spec: &EnvSpec) -> Result<Vec<String>, StageError> {
+    fn of<S: ActingSimulator>(store: &Store, artifact: &Artifact) -> Result<Vec<String>, StageError> {
+        let open = |options| PortfolioEnv::<S>::open(store, artifact, &options);
+        let env = open(OpenOptions::train(1, 0))
+            .or_else(|refused| open(OpenOptions::test(1, 0)).map_err(|_| refused))?;
+        Ok(env.simulator().choices())
+    }
+    match (family(artifact)?.as_str(), &spec.action_space) {
+        (options_env::FAMILY, _) => of::<options_env::OptionsSimulator>(store, artifact),
+        (stocks::FAMILY, _) => of::<stocks::StocksSimulator>(store, artifact),
+        (_, ActionSpace::Discrete { names, .. }) => Ok(names.clone()),
+        (_, ActionSpace::MultiDiscrete { choices, .. }) => {
+            Ok(choices.iter().flat_map(|&n| (0..n).map(|choice| choice.to_string())).collect())
+        }
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The stage kind `env/options`.
 
+use super::action_space::action_space;
 use super::build::{
     Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build_worlds, part_snapshots,
 };
@@ -9,6 +10,8 @@ use super::fills::needed_columns;
 use super::hedge::HedgeInstrument;
 use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
 use super::listed::Listed;
+use super::observation;
+use super::strategies::Strategies;
 use super::symbol_changes::WorldInput;
 use crate::env_artifact;
 use crate::hedge;
@@ -17,13 +20,14 @@ use crate::worlds::Symbols;
 use bytes::Bytes;
 use cache::{BlobRef, Store};
 use datasets::Date;
-use datasets::schema::SNAPSHOT;
+use datasets::schema::{CONTRACT, SNAPSHOT};
 use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share,
     StageError, StageKind, Tested, periods,
 };
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The `family` in the artifact's meta.
@@ -31,6 +35,18 @@ pub(crate) const FAMILY: &str = "options";
 
 /// The stage kind `env/options`.
 pub struct Options;
+
+/// The elements of an observation, where the columns of all features are known, and none are by contract.
+fn planned_names(config: &OptionsConfig, plan: &PlanContext) -> Option<Vec<String>> {
+    let sets = plan.inputs.get("features").into_iter().flatten();
+    let sets: Vec<&BTreeSet<String>> = sets.map(|set| set.columns.as_ref()).collect::<Option<_>>()?;
+    let by_contract = |set: &&BTreeSet<String>| CONTRACT.iter().any(|key| set.contains(key.name));
+    if sets.iter().any(by_contract) {
+        return None;
+    }
+    let features: Vec<String> = sets.into_iter().flatten().filter(|name| !is_key(name)).cloned().collect();
+    Some(observation::names(&features, &[], config))
+}
 
 impl StageKind for Options {
     type Config = OptionsConfig;
@@ -110,7 +126,8 @@ impl StageKind for Options {
         if plan.inputs.get("chain").is_none_or(|chains| chains.len() < 2) {
             env_artifact::check_features(plan, is_key)?;
         }
-        Ok(Self::PORTS.provided())
+        let space = action_space(config, &Strategies::new(config)?);
+        env_artifact::planned(planned_names(config, plan), Some(&space))
     }
 
     fn tested(&self, config: &OptionsConfig) -> Option<Tested> {

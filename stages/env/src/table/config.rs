@@ -176,7 +176,7 @@ impl TableConfig {
                 ..ConfigProblem::new("terminate", message)
             }
         };
-        Program::compile_condition(&self.terminate, names)
+        Program::condition(&self.terminate, names, &mut 0)
             .map(Some)
             .map_err(problem)
     }

@@ -3,6 +3,7 @@
 use super::build::build;
 use super::config::TableConfig;
 use super::inputs::{INPUTS, read};
+use super::observation;
 use super::quantities::Form;
 use crate::env_artifact::{self, is_key};
 use stages_core::{
@@ -56,7 +57,11 @@ impl StageKind for FromTable {
             let columns = known.into_iter().flatten().map(String::as_str);
             config.validate_columns(columns.filter(|name| !is_key(name)))?;
         }
-        Ok(Self::PORTS.provided())
+        let observed: Vec<&str> = config.observe.iter().map(String::as_str).collect();
+        let is_known = !config.is_panel() && !observed.is_empty();
+        let observation = is_known.then(|| observation::names(config, &[], &observed).0);
+        let space = (!config.is_panel()).then(|| observation::action_space(config, &[]));
+        env_artifact::planned(observation, space.as_ref())
     }
 
     /// Sums of rewards have no Sharpe ratio, and are not deflated.
