@@ -19,6 +19,7 @@ pub fn kinds() -> &'static [Box<dyn AnyStage>] {
             stages_greeks::kinds(),
             stages_features::kinds(),
             stages_env::kinds(),
+            stages_policy::kinds(),
             stages_train::kinds(),
             stages_evaluate::kinds(),
             stages_symbolic::kinds(),

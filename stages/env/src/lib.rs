@@ -48,7 +48,9 @@ pub use bench::bench;
 pub use bench_any::{AnyBenchRow, bench_any, bench_env};
 pub use candidates::CandidateBatch;
 pub use env_artifact::Built;
-pub use open::{EnvFamily, choice_names, draws_episodes, evaluation_episodes, open, open_any, refuse_candidates, register};
+pub use open::{
+    EnvFamily, choice_names, draws_episodes, evaluation_episodes, open, open_any, refuse_candidates, register,
+};
 pub use open_options::{OpenOptions, Split};
 pub use portfolio::{ActingSimulator, BaselineName, PortfolioEnv, Simulator};
 pub use saved_state::{StateReader, StateWriter};

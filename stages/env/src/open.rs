@@ -3,8 +3,8 @@
 use crate::actions::ActionSpace;
 use crate::batch::BatchEnv;
 use crate::open_options::{OpenOptions, Split};
-use crate::portfolio::{ActingSimulator, PortfolioEnv};
 use crate::options::OptionsEnv;
+use crate::portfolio::{ActingSimulator, PortfolioEnv};
 use crate::spec::EnvSpec;
 use crate::stocks::StocksEnv;
 use crate::table::TableEnv;
@@ -142,9 +142,10 @@ pub fn choice_names(store: &Store, artifact: &Artifact, spec: &EnvSpec) -> Resul
         (options_env::FAMILY, _) => of::<options_env::OptionsSimulator>(store, artifact),
         (stocks::FAMILY, _) => of::<stocks::StocksSimulator>(store, artifact),
         (_, ActionSpace::Discrete { names, .. }) => Ok(names.clone()),
-        (_, ActionSpace::MultiDiscrete { choices, .. }) => {
-            Ok(choices.iter().flat_map(|&n| (0..n).map(|choice| choice.to_string())).collect())
-        }
+        (_, ActionSpace::MultiDiscrete { choices, .. }) => Ok(choices
+            .iter()
+            .flat_map(|&n| (0..n).map(|choice| choice.to_string()))
+            .collect()),
         _ => Ok(Vec::new()),
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::config::BacktestConfig;
 use crate::market_backtest::{Evaluation, backtest};
-use crate::policy_input::check_fits;
 use crate::{episodes, hedging_backtest, lookup_backtest, output, policy_input, table};
 use stages_core::{
     Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind,
@@ -25,6 +24,9 @@ impl StageKind for Backtest {
         inputs: &[
             InputPort::one("env", PortType::Env).doc("the environment; all its test data is used"),
             InputPort::one("policy", PortType::Policy).doc("the policy to evaluate"),
+            InputPort::optional_list(policy_input::RULES, PortType::Policy).doc(
+                "policies that are baselines, of `policy/rule` or of any other kind, each under its own name",
+            ),
         ],
         outputs: &[
             OutputPort::new("metrics", PortType::Metrics).doc("measures of the policy and of each baseline"),
@@ -41,11 +43,13 @@ impl StageKind for Backtest {
     fn run(&self, config: &BacktestConfig, context: &Context) -> Result<Outputs, StageError> {
         let env = &context.input("env")?.artifact;
         let policy = policy_input::load(context)?;
+        let rules = policy_input::rules(context)?;
         let of = Evaluation {
             config,
             context,
             artifact: env,
             policy: &policy,
+            rules: &rules,
         };
         match env.meta.get("family").and_then(serde_json::Value::as_str) {
             Some("options") => backtest::<OptionsSimulator>(of),
@@ -55,12 +59,19 @@ impl StageKind for Backtest {
             Some("hedging") => hedging_backtest::backtest(of),
             _ => {
                 let mut env = stages_env::open(&context.store, env, &config.open(&policy))?;
-                check_fits(policy.spec(), env.spec())?;
+                of.check(env.spec())?;
                 let played =
                     episodes::play(context, &policy, env.as_mut(), config.deterministic, config.seed)?;
+                let mut metrics = episodes::measure(&played);
+                of.compare_episodes(&mut metrics, |policy| {
+                    let options = config.open(policy);
+                    let mut env =
+                        stages_env::open(&context.store, &context.input("env")?.artifact, &options)?;
+                    episodes::play(context, policy, env.as_mut(), true, config.seed)
+                })?;
                 let table = output::columns(&episodes::columns(&played))?;
                 let about = serde_json::json!({ "of": "episodes" });
-                output::store(context, episodes::measure(&played), &table, about)
+                output::store(context, metrics, &table, about)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::output::Metrics;
 use crate::performance::mean_and_deviation;
-use crate::policy_input::mode;
+use crate::policy_input::{mode, warn};
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
@@ -37,7 +37,18 @@ pub(crate) fn play<E: BatchEnv + ?Sized>(
         start.extend(ends.map(|(terminated, truncated)| *terminated || *truncated));
         Ok(())
     };
-    play_first(context, env, act, |_, _, _| ())
+    let played = play_first(context, env, act, |_, _, _| ())?;
+    warn(context, policy.name().unwrap_or("the policy"), &state);
+    Ok(played)
+}
+
+/// Adds the mean return of a baseline's episodes.
+pub(crate) fn add_baseline(metrics: &mut Metrics, name: &str, played: &[Episode]) {
+    let returns: Vec<f64> = played.iter().map(|episode| episode.episodic_return).collect();
+    metrics.add(
+        format!("baseline/{name}/episodic_return"),
+        mean_and_deviation(&returns).0,
+    );
 }
 
 /// Plays the first episode of each environment of `env`. `act` steps all environments and is given the number

@@ -5,11 +5,12 @@ use crate::episodes::{self, Episode};
 use crate::market_backtest::Evaluation;
 use crate::output;
 use crate::performance::mean_and_deviation;
-use crate::policy_input::{check_fits, mode};
+use crate::policy_input::{mode, warn};
 use stages_core::{Context, Outputs, StageError};
 use stages_env::hedging::HedgingEnv;
 use stages_env::{BatchEnv, Step};
 use stages_numerics::random::Random;
+use stages_policy::AnyPolicy;
 
 /// One hedging decision.
 struct Decision {
@@ -32,19 +33,8 @@ pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let (config, context, policy) = (of.config, of.context, of.policy);
     let open = || stages_env::hedging::open(&context.store, of.artifact, &config.open(policy));
     let mut env = open()?;
-    check_fits(policy.spec(), env.spec())?;
-    let n = env.num_envs();
-    let (mut state, mut start) = (policy.start(&context.store, n)?, vec![true; n]);
-    let mut random = Random::new(&[config.seed, 0x6865_6467]);
-    let ours = hedge(context, &mut env, |env, step, ratios| {
-        let mode = mode(config.deterministic, &mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
-        start.fill(false);
-        for (ratio, &action) in ratios.iter_mut().zip(actions.discrete(n)?) {
-            *ratio = env.config().ratio(action);
-        }
-        Ok(())
-    })?;
+    of.check(env.spec())?;
+    let ours = hedge_by(context, policy, &mut env, (config.deterministic, config.seed))?;
     let delta = hedge(context, &mut open()?, |env, _, ratios| {
         for (i, ratio) in ratios.iter_mut().enumerate() {
             *ratio = env.delta(i).1;
@@ -78,6 +68,11 @@ pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
         (own.0 - unhedged.0) / (reference.0 - unhedged.0),
     );
 
+    of.compare_episodes(&mut metrics, |policy| {
+        let mut env = stages_env::hedging::open(&context.store, of.artifact, &config.open(policy))?;
+        Ok(hedge_by(context, policy, &mut env, (true, config.seed))?.episodes)
+    })?;
+
     let column = |of: &dyn Fn(&Decision) -> f64| ours.decisions.iter().map(of).collect::<Vec<f64>>();
     let table = output::columns(&[
         ("episode", column(&|d| d.episode as f64)),
@@ -87,6 +82,29 @@ pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
         ("hedge", column(&|d| d.hedge)),
     ])?;
     output::store(context, metrics, &table, serde_json::json!({ "of": "hedging" }))
+}
+
+/// Hedges by a policy.
+fn hedge_by(
+    context: &Context,
+    policy: &AnyPolicy,
+    env: &mut HedgingEnv,
+    (deterministic, seed): (bool, u64),
+) -> Result<Hedged, StageError> {
+    let n = env.num_envs();
+    let (mut state, mut start) = (policy.start(&context.store, n)?, vec![true; n]);
+    let mut random = Random::new(&[seed, 0x6865_6467]);
+    let hedged = hedge(context, env, |env, step, ratios| {
+        let mode = mode(deterministic, &mut random);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
+        start.fill(false);
+        for (ratio, &action) in ratios.iter_mut().zip(actions.discrete(n)?) {
+            *ratio = env.config().ratio(action);
+        }
+        Ok(())
+    })?;
+    warn(context, policy.name().unwrap_or("the policy"), &state);
+    Ok(hedged)
 }
 
 /// Hedges the first episode of each environment; `choose` fills in the hedge ratios.

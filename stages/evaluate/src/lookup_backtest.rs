@@ -1,7 +1,6 @@
 //! Evaluation on `env/lookup`: the policy beside the optimal policy, in the same episodes.
 
 use crate::market_backtest::Evaluation;
-use crate::policy_input::check_fits;
 use crate::{episodes, output};
 use stages_core::{Context, Outputs, StageError};
 use stages_env::lookup::{LookupEnv, Optimal};
@@ -9,11 +8,11 @@ use stages_env::{Actions, BatchEnv, Step};
 
 pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let (config, context, policy) = (of.config, of.context, of.policy);
-    let open = || stages_env::lookup::open(&context.store, of.artifact, &config.open(policy));
-    let mut env = open()?;
-    check_fits(policy.spec(), env.spec())?;
+    let open = |policy| stages_env::lookup::open(&context.store, of.artifact, &config.open(policy));
+    let mut env = open(policy)?;
+    of.check(env.spec())?;
     let played = episodes::play(context, policy, &mut env, config.deterministic, config.seed)?;
-    let mut env = open()?;
+    let mut env = open(policy)?;
     let optimal = Optimal::new(env.config());
     let best = run_optimal(context, &optimal, &mut env)?;
 
@@ -25,6 +24,9 @@ pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     // The expectation over all tables and episodes.
     metrics.add("optimal/expected_return", optimal.expected_return());
     metrics.add("share_of_optimal", if theirs > 0.0 { ours / theirs } else { f64::NAN });
+    of.compare_episodes(&mut metrics, |policy| {
+        episodes::play(context, policy, &mut open(policy)?, true, config.seed)
+    })?;
     let mut columns = episodes::columns(&played);
     columns.push(("optimal_return", best));
     let about = serde_json::json!({ "of": "episodes" });

@@ -4,11 +4,12 @@
 use crate::ablation::Ablation;
 use crate::account::Accounts;
 use crate::config::BacktestConfig;
+use crate::episodes::{self, Episode};
 use crate::market::{Market, Role, Run, Span, Strategy};
 use crate::measures::{self, Known, Settings};
-use crate::output::{self, Rule};
+use crate::output::{self, Metrics, Rule};
 use crate::performance::{LEAST_OBSERVATIONS, Periods};
-use crate::policy_input::check_fits;
+use crate::policy_input::{Given, check_fits};
 use crate::risk_aversion;
 use crate::rule_search::{Of, Ruled, best_rule, step_rules};
 use crate::runs::{self, run_all, run_policy};
@@ -16,7 +17,7 @@ use crate::trajectory::{RISK_AVERSION, TRIALS, trajectory};
 use cache::Artifact;
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{Context, Outputs, StageError, StageEvent};
-use stages_env::{BatchEnv as _, OpenOptions, PortfolioEnv, Step};
+use stages_env::{BatchEnv as _, EnvSpec, OpenOptions, PortfolioEnv, Step};
 use stages_policy::AnyPolicy;
 
 /// A market with the strategies that a policy is compared with.
@@ -32,9 +33,44 @@ pub(crate) struct Evaluation<'a> {
     pub context: &'a Context,
     pub artifact: &'a Artifact,
     pub policy: &'a AnyPolicy,
+    /// The policies that are baselines.
+    pub rules: &'a [Given],
 }
 
 impl Evaluation<'_> {
+    /// Refuses policies that do not fit the environment.
+    pub(crate) fn check(&self, env: &EnvSpec) -> Result<(), StageError> {
+        check_fits(self.policy.spec(), env)?;
+        for given in self.rules {
+            check_fits(given.policy.spec(), env).map_err(|err| StageError {
+                message: format!("`{}` at `rules`: {}", given.name, err.message),
+                ..err
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The evaluation of a policy at `rules`, in its own normalisation.
+    pub(crate) fn of_given<'b>(&'b self, given: &'b Given) -> Evaluation<'b> {
+        Evaluation {
+            policy: &given.policy,
+            ..*self
+        }
+    }
+
+    /// Plays the episodes of the policies at `rules`, and adds their returns.
+    pub(crate) fn compare_episodes(
+        &self,
+        metrics: &mut Metrics,
+        mut play: impl FnMut(&AnyPolicy) -> Result<Vec<Episode>, StageError>,
+    ) -> Result<(), StageError> {
+        for given in self.rules {
+            episodes::add_baseline(metrics, &given.name, &play(&given.policy)?);
+            metrics.describe(vec![given.rule()]);
+        }
+        Ok(())
+    }
+
     /// Opens `num_envs` environments over the test data, set up as the policy expects them.
     pub(crate) fn open<S: Market>(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
         let options = OpenOptions {
@@ -60,7 +96,7 @@ pub(crate) struct Backtest<'a, S: Market> {
 /// Evaluates a policy.
 pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let one: PortfolioEnv<S> = of.open(1)?;
-    check_fits(of.policy.spec(), one.spec())?;
+    of.check(one.spec())?;
     let mut all = Backtest {
         spans: runs::spans::<S>(&of.open(one.evaluation_episodes())?),
         strategies: Vec::new(),
@@ -71,6 +107,7 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     warn_of_few(of.context, all.spans.iter().map(|span| span.steps).sum());
     all.policy()?;
     S::compare(&mut all)?;
+    all.given()?;
     let periods = all.one.periods_a_year(&of.artifact.meta);
     let (config, context) = (of.config, of.context);
     let risk_aversion = risk_aversion::of_backtest(context, config.risk_aversion, S::risk_aversion(&all.one));
@@ -129,7 +166,8 @@ impl<S: Market> Backtest<'_, S> {
         }
         let mode = (config.deterministic, config.seed);
         let mut env = self.of.open(episodes * views.len())?;
-        let mut seen = run_policy(context, policy, (&mut env, &self.spans), &views, mode)?.into_iter();
+        let mut seen =
+            run_policy(context, ("the policy", policy), (&mut env, &self.spans), &views, mode)?.into_iter();
         self.strategies.extend(views.iter().map(|view| Strategy {
             name: view.map_or("policy", Ablation::name::<S>).to_owned(),
             role: view.map_or(Role::Policy, |_| Role::Ablation),
@@ -141,8 +179,25 @@ impl<S: Market> Backtest<'_, S> {
         self.strategies.push(Strategy {
             name: if config.deterministic { "drawn" } else { "greedy" }.to_owned(),
             role: Role::Mode,
-            runs: run_policy(context, policy, (&mut env, &self.spans), &[None], mode)?,
+            runs: run_policy(context, ("the policy", policy), (&mut env, &self.spans), &[None], mode)?,
         });
+        Ok(())
+    }
+
+    /// Runs the policies at `rules` as baselines.
+    fn given(&mut self) -> Result<(), StageError> {
+        for given in self.of.rules {
+            let of = self.of.of_given(given);
+            let mut env = of.open(self.spans.len())?;
+            let mode = (true, of.config.seed);
+            let name = given.name.clone();
+            self.rules.push(given.rule());
+            self.strategies.push(Strategy {
+                runs: run_policy(of.context, (&name, of.policy), (&mut env, &self.spans), &[None], mode)?,
+                role: Role::Baseline,
+                name,
+            });
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::ablation::Ablation;
 use crate::market::{Market, Run, Span};
-use crate::policy_input::mode;
+use crate::policy_input::{mode, warn};
 use stages_core::{Context, StageError};
 use stages_env::{ActionSpace, Actions, BatchEnv as _, PortfolioEnv, Step};
 use stages_numerics::random::Random;
@@ -20,11 +20,11 @@ pub(crate) fn spans<S: Market>(env: &PortfolioEnv<S>) -> Vec<Span> {
         .collect()
 }
 
-/// Runs the policy once for each of `views`, where `None` is its own observation, all in one batch; returns
+/// Runs a policy, `name` in messages, once for each of `views`, where `None` is its own observation, all in one batch; returns
 /// the runs of one view after another. `env` has as many environments as episodes times views.
 pub(crate) fn run_policy<S: Market>(
     context: &Context,
-    policy: &AnyPolicy,
+    (name, policy): (&str, &AnyPolicy),
     (env, spans): (&mut PortfolioEnv<S>, &[Span]),
     views: &[Option<Ablation>],
     (deterministic, seed): (bool, u64),
@@ -34,7 +34,7 @@ pub(crate) fn run_policy<S: Market>(
     let mut state = policy.start(&context.store, n)?;
     let mut random = Random::new(&[seed, 0x706f_6c69]);
     let view = |i: usize| views[(i / spans.len()) % views.len()];
-    run_all(context, (env, spans), |env, step, runs, names| {
+    let runs = run_all(context, (env, spans), |env, step, runs, names| {
         let d = env.spec().obs_dim();
         let first = runs[0].actions.is_empty();
         let start: Vec<bool> = (0..n).map(|i| first || view(i) == Some(Ablation::NoMemory)).collect();
@@ -50,7 +50,12 @@ pub(crate) fn run_policy<S: Market>(
             *name = describe(&env.spec().action_space, actions, i);
         }
         env.step(actions, step.buffers())
-    })
+    })?;
+    // Where it sees what it should not, its decisions say nothing.
+    if views == [None] {
+        warn(context, name, &state);
+    }
+    Ok(runs)
 }
 
 /// The action of environment `i` in words: a choice by its name, else each component with its value.

@@ -5,7 +5,7 @@ use crate::episodes::{self, Episode};
 use crate::market_backtest::Evaluation;
 use crate::output;
 use crate::performance::mean_and_deviation;
-use crate::policy_input::{check_fits, mode};
+use crate::policy_input::{mode, warn};
 use crate::rule_search::{Of, best_rule, step_rules};
 use crate::table_rules::{Rule, choices, times};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
@@ -28,20 +28,12 @@ struct Row {
 }
 
 pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, StageError> {
-    let (config, context, policy) = (of.config, of.context, of.policy);
-    check_fits(policy.spec(), one.spec())?;
+    let (config, context) = (of.config, of.context);
+    of.check(one.spec())?;
     let n = one.evaluation_episodes();
     let mut rows = Vec::new();
     let mut names = vec!["policy".to_owned()];
-    let mut env = of.open(n)?;
-    let (mut state, mut start) = (policy.start(&context.store, n)?, vec![true; n]);
-    let mut random = Random::new(&[config.seed, 0x7265_7761]);
-    let ours = play(context, &mut env, 0, &mut rows, |env, step, _| {
-        let mode = mode(config.deterministic, &mut random);
-        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
-        start.fill(false);
-        env.step(actions, step.buffers())
-    })?;
+    let ours = play_policy(of, n, (0, &mut rows), config.deterministic)?;
     let mut metrics = episodes::measure(&ours);
     let mut rules: Vec<Rule> = (0..choices(config, &one) as u32).map(Rule::Always).collect();
     match one.config().actions.kind {
@@ -53,11 +45,7 @@ pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, Sta
     let mut compare =
         |name: String, act: &mut dyn FnMut(&mut TableEnv, &mut Step, u64) -> Result<(), StageError>| {
             let played = play(context, &mut of.open(n)?, names.len(), &mut rows, act)?;
-            let returns: Vec<f64> = played.iter().map(|episode| episode.episodic_return).collect();
-            metrics.add(
-                format!("baseline/{name}/episodic_return"),
-                mean_and_deviation(&returns).0,
-            );
+            episodes::add_baseline(&mut metrics, &name, &played);
             names.push(name);
             Ok::<(), StageError>(())
         };
@@ -80,8 +68,33 @@ pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, Sta
             text,
         }]);
     }
+    for given in of.rules {
+        let played = play_policy(of.of_given(given), n, (names.len(), &mut rows), true)?;
+        episodes::add_baseline(&mut metrics, &given.name, &played);
+        metrics.describe(vec![given.rule()]);
+        names.push(given.name.clone());
+    }
     let about = serde_json::json!({ "of": "episodes" });
     output::store(context, metrics, &trajectory(&names, &rows)?, about)
+}
+
+/// Plays the evaluation episodes of the policy, as a strategy of a number.
+fn play_policy(
+    of: Evaluation<'_>,
+    n: usize,
+    (strategy, rows): (usize, &mut Vec<Row>),
+    deterministic: bool,
+) -> Result<Vec<Episode>, StageError> {
+    let (mut state, mut start) = (of.policy.start(&of.context.store, n)?, vec![true; n]);
+    let mut random = Random::new(&[of.config.seed, 0x7265_7761]);
+    let played = play(of.context, &mut of.open(n)?, strategy, rows, |env, step, _| {
+        let mode = mode(deterministic, &mut random);
+        let actions = of.policy.act(&step.obs, &step.action_mask, &start, &mut state, mode)?;
+        start.fill(false);
+        env.step(actions, step.buffers())
+    })?;
+    warn(of.context, of.policy.name().unwrap_or("the policy"), &state);
+    Ok(played)
 }
 
 /// Plays the evaluation episode of each environment; `act` steps all environments and is given the number of

@@ -50,6 +50,11 @@ pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
 pub use written::FILE_TYPE;
 
+/// The stage kinds of this family.
+pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
+    vec![stages_core::erase(forms::Rule)]
+}
+
 /// The model with which the CPU trains and acts: fused kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
     if let Some(model) = CandidateModel::new(architecture) {

@@ -73,6 +73,11 @@ pub trait Forward: Send {
 
     /// As [`Model::refresh`].
     fn refresh(&mut self, _recurrent: &mut [f32]) {}
+
+    /// Lines about the decisions so far that who reads their results should know.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A network of ours, which does not fail.
@@ -194,6 +199,11 @@ impl PolicyState {
     /// The form of the outputs.
     pub fn head(&self) -> &ActionHead {
         self.decides.head()
+    }
+
+    /// Lines about the decisions so far; see [`Forward::warnings`].
+    pub fn warnings(&self) -> Vec<String> {
+        self.decides.warnings()
     }
 
     /// The log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training,

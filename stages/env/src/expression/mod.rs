@@ -341,11 +341,7 @@ impl Program {
         }
     }
 
-    fn run<const N: usize>(
-        &self,
-        quantity: impl Fn(usize) -> [f64; N],
-        memory: &mut Memory<'_>,
-    ) -> [f64; N] {
+    fn run<const N: usize>(&self, quantity: impl Fn(usize) -> [f64; N], memory: &mut Memory<'_>) -> [f64; N] {
         // Three values more than the stack has, so that all operands are read alike.
         let mut stack = [[0.0; N]; STACK + 3];
         let mut top = 0;

@@ -67,12 +67,7 @@ pub(super) struct Parser<'a, Known: ?Sized> {
 }
 
 impl<'a, Known: Names + ?Sized> Parser<'a, Known> {
-    pub(super) fn new(
-        text: &'a str,
-        names: &'a Known,
-        ops: &'a mut Vec<Op>,
-        slots: &'a mut usize,
-    ) -> Self {
+    pub(super) fn new(text: &'a str, names: &'a Known, ops: &'a mut Vec<Op>, slots: &'a mut usize) -> Self {
         Self {
             text,
             at: 0,
@@ -136,9 +131,10 @@ impl<'a, Known: Names + ?Sized> Parser<'a, Known> {
 
     pub(super) fn expect(&self, found: Kind, wanted: Kind, at: usize, what: &str) -> Result<(), Mistake> {
         let (is, hint) = match (found, wanted) {
-            (Kind::Condition, Kind::Number) => {
-                ("a condition, not a number", "`if(condition, a, b)` makes a number of it")
-            }
+            (Kind::Condition, Kind::Number) => (
+                "a condition, not a number",
+                "`if(condition, a, b)` makes a number of it",
+            ),
             (Kind::Number, Kind::Condition) => {
                 ("a number, not a condition", "compare it with something: `x > 0`")
             }
@@ -227,7 +223,11 @@ impl<'a, Known: Names + ?Sized> Parser<'a, Known> {
                 }
                 _ => self.push(op),
             }
-            left = if binds <= COMPARISON { Kind::Condition } else { Kind::Number };
+            left = if binds <= COMPARISON {
+                Kind::Condition
+            } else {
+                Kind::Number
+            };
             if binds == COMPARISON && self.operator().is_some_and(|(_, binds, _)| binds == COMPARISON) {
                 return Err(Mistake {
                     hint: Some("join two comparisons by `and`".to_owned()),

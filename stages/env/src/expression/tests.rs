@@ -196,7 +196,10 @@ fn rows_are_evaluated_as_one_is() {
                 true => (10.0 * x).round() / 10.0 - y * y,
                 false => -(x / y).max(-1.0).min(z),
             };
-            assert!((value - expected).abs() <= 1e-12 * (1.0 + expected.abs()), "{value} {expected}");
+            assert!(
+                (value - expected).abs() <= 1e-12 * (1.0 + expected.abs()),
+                "{value} {expected}"
+            );
             let single: Vec<f64> = row.iter().map(|x| f64::from(*x)).collect();
             assert_eq!(program.evaluate(&single).to_bits(), value.to_bits());
         }
@@ -230,7 +233,9 @@ fn what_looks_back_is_as_defined() {
         }
     };
     let cases: [(&str, bool, Definition<'_>); 8] = [
-        ("previous(x)", false, &|t, row| before(t, row).map_or(f64::NAN, |t| x(t, row))),
+        ("previous(x)", false, &|t, row| {
+            before(t, row).map_or(f64::NAN, |t| x(t, row))
+        }),
         ("previous(previous(x))", false, &|t, row| {
             let earlier = before(t, row).and_then(|t| before(t, row));
             earlier.map_or(f64::NAN, |t| x(t, row))
@@ -278,14 +283,22 @@ fn what_looks_back_is_as_defined() {
 #[test]
 fn names_of_other_characters_and_their_mistakes() {
     let refused = |text: &str| Program::number(text, &Remembering, &mut 0).unwrap_err();
-    let program = Program::number("slate.30d_call_0.25.iv + `BTC-USD.weight` + later", &Remembering, &mut 0);
+    let program = Program::number(
+        "slate.30d_call_0.25.iv + `BTC-USD.weight` + later",
+        &Remembering,
+        &mut 0,
+    );
     assert!(program.is_ok(), "{program:?}");
     for (text, at, message) in [
         ("`BTC-USD.weight", 1, "a name begins with a backtick and has no end"),
         ("x + `BTC-EUR.weight`", 5, "unknown name `BTC-EUR.weight`"),
         ("BTC-USD.weight", 1, "unknown name `BTC`"),
         ("1 + (x crosses y)", 8, "expected `)`, found `c`"),
-        ("steps_since(x)", 13, "argument 1 of `steps_since` is a number, not a condition"),
+        (
+            "steps_since(x)",
+            13,
+            "argument 1 of `steps_since` is a number, not a condition",
+        ),
         ("previous()", 1, "`previous` takes 1 argument, not 0"),
         ("not x > 0", 1, "the expression is a condition, not a number"),
         ("if(not x, 1, 2)", 7, "what `not` negates is a number, not a condition"),

@@ -44,7 +44,12 @@ fn planned_names(config: &OptionsConfig, plan: &PlanContext) -> Option<Vec<Strin
     if sets.iter().any(by_contract) {
         return None;
     }
-    let features: Vec<String> = sets.into_iter().flatten().filter(|name| !is_key(name)).cloned().collect();
+    let features: Vec<String> = sets
+        .into_iter()
+        .flatten()
+        .filter(|name| !is_key(name))
+        .cloned()
+        .collect();
     Some(observation::names(&features, &[], config))
 }
 

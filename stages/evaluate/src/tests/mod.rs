@@ -4,6 +4,7 @@ mod accounting;
 mod compare;
 mod decide;
 mod drift;
+mod given;
 mod honest;
 mod learning_curves;
 mod references;

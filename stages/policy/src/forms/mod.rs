@@ -9,7 +9,7 @@ mod rule;
 
 pub use onnx::OnnxForm;
 pub use python::{Per, PythonForm, Trust, WEIGHTS, files_of};
-pub use rule::RuleForm;
+pub use rule::{Rule, RuleConfig, RuleForm, check_name};
 
 use crate::policy::{ENTRY, Forward, Mode, Policy, PolicyState};
 use crate::{ActionHead, Observed, Output};
@@ -157,6 +157,10 @@ impl Forward for Forgetting {
         starting.for_each(|(memory, _)| memory.fill(0.0));
         self.0.forward(input, recurrent, out)
     }
+
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings()
+    }
 }
 
 impl AnyPolicy {
@@ -282,6 +286,21 @@ impl AnyPolicy {
         match self {
             Self::Native(policy) => Some(policy),
             Self::Other(_) => None,
+        }
+    }
+
+    /// The rule, where it is one.
+    pub fn rule(&self) -> Option<&RuleForm> {
+        match self {
+            Self::Other(OtherPolicy {
+                about:
+                    About {
+                        form: Form::Rule(rule),
+                        ..
+                    },
+                ..
+            }) => Some(rule),
+            _ => None,
         }
     }
 

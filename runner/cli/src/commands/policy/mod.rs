@@ -30,13 +30,14 @@ Examples:
         #[arg(add = completed(candidates::policies))]
         name: Option<String>,
     },
-    /// Show a registered policy: origin, training and evaluation.
+    /// Show a registered policy: origin, training and evaluation. Of a rule also its lines.
     #[command(after_help = "\
 Examples:
   runner policy show desk@champion
-  runner policy show desk@3 --json")]
+  runner policy show desk@3 --json
+  runner policy show latest/straddle")]
     Show {
-        /// NAME@ALIAS or NAME@VERSION.
+        /// NAME@ALIAS, NAME@VERSION, or RUN/STAGE of a policy that has no name.
         #[arg(add = completed(candidates::policies))]
         policy: String,
     },

@@ -15,6 +15,8 @@ use runner_history::policies::{NamedPolicy, PolicyRef, Reason, Registration, Reg
 use runner_history::{self as history, Figures, Run};
 use runner_report as report;
 use serde_json::{Value, json};
+use stages_policy::AnyPolicy;
+use stages_policy::forms::RuleForm;
 use std::time::Duration;
 use std::time::SystemTime;
 
@@ -231,6 +233,9 @@ fn run_of(archive: &Archive, version: &Version) -> Option<(Run, String)> {
 
 pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     let archive = session.archive()?;
+    if name.contains('/') {
+        return show_made(session, &archive, name);
+    }
     let reference = PolicyRef::parse(name)?;
     let (policy, version) = registry(&archive).get(&reference)?;
     let (_, read) = find(&archive, name)?;
@@ -251,12 +256,13 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
             "kind": read.kind(),
             "form": read.form(),
             "parameters": read.native().map(|policy| policy.params().len()),
+            "rule": read.rule().map(RuleForm::lines),
             "stage": stage,
             "metrics": metrics,
         }));
     }
     let mut out = format!(
-        "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\nkind {}, {}\n",
+        "{} version {}{}\nartifact {}\nfrom {}\nregistered {}\n",
         reference.name,
         version.version,
         match aliases.as_str() {
@@ -266,12 +272,8 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         version.digest,
         origin(&version),
         version.time.format("%Y-%m-%d %H:%M:%S UTC"),
-        read.kind(),
-        match read.native() {
-            Some(policy) => format!("{} parameters", policy.params().len()),
-            None => format!("form {}", read.form()),
-        }
     );
+    out.push_str(&about(&read));
     if stage.is_none() {
         out.push_str("its run is not in the history here\n");
     }
@@ -281,6 +283,32 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
         .filter_map(|name| Some(row![name, text::figure(*figures.values.get(name)?)]))
         .collect();
     output::print(&(out + &text::block(&["metric", "value"], &rows, &[1])))
+}
+
+/// Shows the policy of a stage, which no name denotes.
+fn show_made(session: &Session, archive: &Archive, name: &str) -> Result<(), Failure> {
+    let (digest, read) = find(archive, name)?;
+    if session.json {
+        return output::print_json(&json!({
+            "artifact": digest,
+            "kind": read.kind(),
+            "form": read.form(),
+            "parameters": read.native().map(|policy| policy.params().len()),
+            "rule": read.rule().map(RuleForm::lines),
+        }));
+    }
+    output::print(&format!("artifact {digest}\n{}", about(&read)))
+}
+
+/// The kind and the size or the form of a policy; of a rule its lines.
+fn about(policy: &AnyPolicy) -> String {
+    let what = match policy.native() {
+        Some(native) => format!("{} parameters", native.params().len()),
+        None => format!("form {}", policy.form()),
+    };
+    let rule = policy.rule().map(RuleForm::lines).unwrap_or_default();
+    let rule: String = rule.iter().map(|line| format!("  {line}\n")).collect();
+    format!("kind {}, {what}\n{rule}", policy.kind())
 }
 
 pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(), Failure> {
