@@ -166,7 +166,11 @@ pub fn decide(
     let recorded = Recorded::new(acting, run, stage)?;
     let trained_env = recorded.env_artifact()?;
     let trained_env = archive.store.artifact(trained_env)?;
-    let trained_until = dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last);
+    // A written rule has learned from no dates.
+    let trained_until = match policy.rule() {
+        Some(_) => None,
+        None => dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last),
+    };
     let logs =
         tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     let runs = Stages {

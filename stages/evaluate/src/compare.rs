@@ -7,6 +7,7 @@ mod evidence;
 mod verdict;
 
 use crate::output::{self, Metrics};
+use crate::panel::Sums;
 use crate::{risk_aversion, trajectory};
 use agent::{Agent, Common};
 use difference::Resampling;
@@ -15,6 +16,7 @@ use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
+use std::collections::{BTreeMap, BTreeSet};
 pub use verdict::VerdictConfig;
 
 stages_core::settings! {
@@ -32,6 +34,24 @@ stages_core::settings! {
     }
 }
 
+/// The policies at `rules` of all backtests of the agent, by name: of each backtest the sums by world.
+fn rules_of(context: &Context, common: &Common) -> Result<BTreeMap<String, Vec<Vec<Sums>>>, StageError> {
+    let mut all: Option<BTreeSet<String>> = None;
+    for input in context.list("agent") {
+        let own = trajectory::rules(&input.artifact);
+        all = Some(all.map_or(own.clone(), |all| &all & &own));
+    }
+    let all = all.unwrap_or_default();
+    let mut found: BTreeMap<String, Vec<Vec<Sums>>> = BTreeMap::new();
+    for input in context.list("agent").iter().filter(|_| !all.is_empty()) {
+        let wanted = |name: &str| all.contains(name);
+        for (name, rule) in Agent::strategies(&context.store, &input.artifact, &wanted)? {
+            found.entry(name).or_default().push(common.sums(&rule));
+        }
+    }
+    Ok(found)
+}
+
 /// The stage kind `evaluate/compare`.
 pub struct Compare;
 
@@ -44,8 +64,10 @@ impl StageKind for Compare {
         "one agent against another over the same worlds, each trained with several seeds, with intervals";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort::list("agent", PortType::Trajectory)
-                .doc("the backtests of an agent, one for each training seed: `evaluate[*]`, say"),
+            InputPort::list("agent", PortType::Trajectory).doc(
+                "the backtests of an agent, one for each training seed: `evaluate[*]`, say; policies at \
+                    their `rules` are compared with, too",
+            ),
             InputPort::list("against", PortType::Trajectory)
                 .doc("those of another agent, over the same test worlds"),
             InputPort::optional_list("metrics", PortType::Metrics).doc(
@@ -99,10 +121,11 @@ impl StageKind for Compare {
             config.seed,
         );
         let mut metrics = Metrics::default();
+        let rules = rules_of(context, &common)?;
         let all = ["agent", "against"].map(|port| context.list(port)).concat();
         let backtests = all.iter().map(|input| &input.artifact);
         let risk_aversion = risk_aversion::of_backtests(context, config.risk_aversion, backtests)?;
-        let mut add = |name: &str, of: &(dyn Fn(&crate::panel::Sums) -> f64 + Sync)| {
+        let mut add = |name: &str, of: &(dyn Fn(&Sums) -> f64 + Sync)| {
             let found = resampling.compare(&agent, &against, of);
             metrics.add(format!("agent/{name}"), found.agent);
             metrics.add(format!("against/{name}"), found.against);
@@ -111,6 +134,16 @@ impl StageKind for Compare {
                 metrics.interval(&format!("difference/{name}_over_worlds"), found.over_worlds);
             } else {
                 metrics.add(format!("difference/{name}"), found.over_both.value);
+            }
+            for (rule, sums) in &rules {
+                let shape = (agent.len(), sums.len(), common.worlds);
+                let resampling = Resampling::new(shape, config.bootstrap_draws, config.seed);
+                let found = resampling.compare(&agent, sums, of);
+                metrics.add(format!("rule/{rule}/{name}"), found.against);
+                match common.worlds {
+                    1 => metrics.add(format!("versus/{rule}/{name}"), found.over_both.value),
+                    _ => metrics.estimate(&format!("versus/{rule}/{name}"), found.over_both),
+                }
             }
             found.ahead
         };

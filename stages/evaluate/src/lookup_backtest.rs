@@ -5,10 +5,12 @@ use crate::{episodes, output};
 use stages_core::{Context, Outputs, StageError};
 use stages_env::lookup::{LookupEnv, Optimal};
 use stages_env::{Actions, BatchEnv, Step};
+use stages_policy::AnyPolicy;
 
 pub(crate) fn backtest(of: Evaluation<'_>) -> Result<Outputs, StageError> {
     let (config, context, policy) = (of.config, of.context, of.policy);
-    let open = |policy| stages_env::lookup::open(&context.store, of.artifact, &config.open(policy));
+    let open =
+        |policy: &AnyPolicy| stages_env::lookup::open(&context.store, of.artifact, &config.open(policy));
     let mut env = open(policy)?;
     of.check(env.spec())?;
     let played = episodes::play(context, policy, &mut env, config.deterministic, config.seed)?;

@@ -13,7 +13,7 @@ use crate::policy_input::{Given, check_fits};
 use crate::risk_aversion;
 use crate::rule_search::{Of, Ruled, best_rule, step_rules};
 use crate::runs::{self, run_all, run_policy};
-use crate::trajectory::{RISK_AVERSION, TRIALS, trajectory};
+use crate::trajectory::{RISK_AVERSION, RULES, TRIALS, trajectory};
 use cache::Artifact;
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{Context, Outputs, StageError, StageEvent};
@@ -145,6 +145,10 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     }
     about[RISK_AVERSION] = serde_json::json!(settings.risk_aversion);
     about[TRIALS] = serde_json::json!(settings.trials);
+    if !of.rules.is_empty() {
+        let names: Vec<&str> = of.rules.iter().map(|given| given.name.as_str()).collect();
+        about[RULES] = serde_json::json!(names);
+    }
     output::store(context, metrics, &trajectory, about)
 }
 

@@ -4,7 +4,6 @@
 use crate::episodes::{self, Episode};
 use crate::market_backtest::Evaluation;
 use crate::output;
-use crate::performance::mean_and_deviation;
 use crate::policy_input::{mode, warn};
 use crate::rule_search::{Of, best_rule, step_rules};
 use crate::table_rules::{Rule, choices, times};

@@ -8,6 +8,7 @@ use cache::{Artifact, Store};
 use datasets::SnapshotTime;
 use stages_core::{PeriodsAYear, StageError, table};
 use stages_env::{PortfolioEnv, Simulator};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The file name of a trajectory.
@@ -16,6 +17,9 @@ pub(crate) const FILE: &str = "trajectory.parquet";
 /// The names of the risk aversion and of the number of trials in a trajectory's metadata.
 pub(crate) const RISK_AVERSION: &str = "risk_aversion";
 pub(crate) const TRIALS: &str = "trials";
+
+/// The names of the policies at `rules`, where there are some.
+pub(crate) const RULES: &str = "rules";
 
 /// The prefix of the columns of the net asset value that the policy has with an ablation.
 const ABLATION: &str = "ablation.";
@@ -299,6 +303,13 @@ pub(crate) fn periods(artifact: &Artifact, times: &[SnapshotTime]) -> Periods {
 pub(crate) fn trials(artifact: &Artifact) -> usize {
     let stated = artifact.meta.get(TRIALS).and_then(serde_json::Value::as_u64);
     stated.and_then(|trials| usize::try_from(trials).ok()).unwrap_or(1)
+}
+
+/// The names of the policies at `rules` of a backtest.
+pub(crate) fn rules(artifact: &Artifact) -> BTreeSet<String> {
+    let stated = artifact.meta.get(RULES).and_then(serde_json::Value::as_array);
+    let names = stated.into_iter().flatten().filter_map(serde_json::Value::as_str);
+    names.map(str::to_owned).collect()
 }
 
 /// The risk aversion of a backtest's utilities, where it is stated.

@@ -9,13 +9,14 @@ use crate::market::Role;
 use crate::measures::{Known, Settings, measure};
 use crate::output::{self, Metrics};
 use crate::performance::{Performance, Periods, Returns};
-use crate::trajectory::{RISK_AVERSION, TRIALS};
+use crate::trajectory::{self, RISK_AVERSION, RULES, TRIALS};
 use fold_runs::{Fold, FoldRuns, joined};
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{
     Context, InputPort, OutputPort, Outputs, PeriodsAYear, PlanContext, Planned, PortType, Ports, StageError,
     StageEvent, StageKind,
 };
+use std::collections::BTreeSet;
 
 stages_core::settings! {
     /// Configuration of `evaluate/walk_forward`.
@@ -118,10 +119,17 @@ impl StageKind for WalkForward {
             of_fold(fold, known.periods, &mut metrics);
         }
         metrics.add("folds", folds.len() as f64);
-        let about = serde_json::json!({
+        let mut about = serde_json::json!({
             "of": "walk_forward", "folds": folds, PERIODS_A_YEAR: of_year, TRIALS: trials,
             RISK_AVERSION: first.risk_aversion,
         });
+        let rules: BTreeSet<String> = backtests
+            .iter()
+            .flat_map(|input| trajectory::rules(&input.artifact))
+            .collect();
+        if !rules.is_empty() {
+            about[RULES] = serde_json::json!(rules);
+        }
         output::store(context, metrics, &fold_runs::table(&folds, &strategies)?, about)
     }
 }

@@ -32,6 +32,7 @@ mod python_to_onnx;
 mod reasoning;
 mod remote;
 mod remote_sources;
+mod rules;
 mod shared;
 mod stocks;
 mod study;

@@ -404,3 +404,97 @@ fn a_night_whose_rows_break_more_rules_than_those_before_is_told_or_fails() {
     let why = log[1]["why"].as_str().unwrap();
     assert!(why.contains("quality/bars/rule/zero_volume is broken by 4"), "{why}");
 }
+
+/// Each night a challenger is made, judged against the champion on the same dates, and both decide.
+const TWO_FORMS: &str = r#"
+version: 1
+name: forms
+params: { as_of: 2019-06-03 }
+schedule:
+  at: "18:30"
+  calendar: weekends
+  from: 2019-06-04
+  params: { as_of: "${schedule.date}" }
+  then: { act: desk@champion, data: rows.csv, positions: played }
+promote: { policy: desk, stage: verdict }
+stages:
+  rows: { uses: ingest/table, with: { path: rows.csv, partition: month, until: "${params.as_of}" } }
+  env:
+    uses: env/table
+    needs: { table: rows }
+    with: { symbols: [AAA], observe: [signal], price: close, test_fraction: 0.7, episode_length: 20, purge: 0, embargo: 0, actions: { kind: discrete, positions: [0, 1] } }
+  made: MADE
+  challenger: { uses: evaluate/backtest, needs: { env: env, policy: made }, with: { random_paths: 1, bootstrap_draws: 10, rules: false } }
+  champion:
+    uses: evaluate/backtest
+    needs: { env: env, policy: { policy: desk@champion, or: made } }
+    with: { random_paths: 1, bootstrap_draws: 10, rules: false }
+  verdict:
+    uses: evaluate/compare
+    needs: { agent: challenger.trajectory, against: champion.trajectory, metrics: challenger.metrics }
+    with: { bootstrap_draws: 200, verdict: {} }
+"#;
+
+/// The price of a low signal rises: a rule that a desk would write.
+const RULE: &str = "{ uses: policy/rule, needs: { env: env }, register: { policy: desk, alias: challenger }, \
+    with: { name: reversal, rules: [{ when: \"signal < 0.4\", do: position 1 }], otherwise: position 0 } }";
+const TRAINED: &str = "{ uses: train/ppo, needs: { env: env }, register: { policy: desk, alias: challenger }, \
+    with: { total_timesteps: 128, n_steps: 32, n_envs: 2, batch_size: 32 } }";
+
+/// Ten nights with the champion that one pipeline registered, and the challengers of another.
+fn ten_nights(champion: &str, challenger: &str) -> (Project, Value) {
+    let project = Project::new(TWO_FORMS.replace("MADE", champion));
+    project.write("rows.csv", rows());
+    let first = project.run(&["exec", "p.yaml"]);
+    assert_eq!(first.code, 0, "{}", first.text());
+    project.write("p.yaml", TWO_FORMS.replace("MADE", challenger));
+    let due = project.run(&["schedule", "run-due", "p.yaml", "--now", "2019-06-17T23:00:00Z"]);
+    assert_eq!(due.code, 0, "{}", due.text());
+    let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
+    let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+    let nights: Vec<&str> = log.iter().map(|night| night["status"].as_str().unwrap()).collect();
+    assert_eq!(nights, ["done"; 10]);
+    let found = policy(&project);
+    assert_eq!(found["verdicts"].as_array().unwrap().len(), 11, "{found}");
+    // Both decide of one day, whatever they are.
+    for name in ["desk@champion", "desk@challenger"] {
+        let act = ["policy", "act", name, "--data", "rows.csv", "--json"];
+        let acted = project.run(&act);
+        assert_eq!(acted.code, 0, "{name}: {}", acted.text());
+        let acted: Value = serde_json::from_str(&acted.stdout).unwrap();
+        assert_eq!(acted["date"], "2019-06-19", "{acted}");
+    }
+    (project, found)
+}
+
+#[test]
+fn a_rule_is_a_champion_against_trained_challengers_and_the_other_way_round() {
+    let (project, found) = ten_nights(RULE, TRAINED);
+    assert_eq!(found["aliases"]["champion"], 1, "{found}");
+    assert!(found["versions"].as_array().unwrap().len() > 5, "{found}");
+    let verdicts = found["verdicts"].as_array().unwrap();
+    assert!(
+        verdicts[1..]
+            .iter()
+            .all(|of| of["verdict"] != "better" && of["moved"] == false),
+        "{found}"
+    );
+    let shown = project.run(&["policy", "show", "desk@champion"]).stdout;
+    assert!(
+        shown.contains("form rule") && shown.contains("1. when signal < 0.4: position 1"),
+        "{shown}"
+    );
+    let (project, found) = ten_nights(TRAINED, RULE);
+    // The same rule every night is one version, which takes the place of the first.
+    assert_eq!(found["versions"].as_array().unwrap().len(), 2, "{found}");
+    assert_eq!(found["aliases"]["champion"], 2, "{found}");
+    let verdict = &found["verdicts"][1];
+    assert_eq!(
+        (&verdict["verdict"], &verdict["moved"]),
+        (&"better".into(), &true.into()),
+        "{found}"
+    );
+    let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
+    let log: Vec<Value> = serde_json::from_str(&log).unwrap();
+    assert!(log[9]["decision"].as_str().unwrap().contains("desk@2"), "{}", log[9]);
+}

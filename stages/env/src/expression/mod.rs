@@ -8,12 +8,13 @@
 //! comparison with NaN holds for `!=` alone. A name with other characters than letters, digits, `_`, `.` and
 //! brackets stands between backticks.
 //!
-//! Where [`Names::remembers`], three functions look back in an episode; each keeps a number for each row:
+//! Where [`Names::remembers`], some look back in an episode; each keeps a number for each row:
 //!
 //! | | value | at the first step |
 //! | --- | --- | --- |
 //! | `previous(x)` | x at the step before, in single precision, or whether it held | NaN, or false |
 //! | `steps_since(c)` | the steps since c last held, 0 where it holds | 1 where c does not hold |
+//! | `ema(x, n)` | its exponential moving average e, in single precision: e + 2 (x - e) / (n + 1) | x |
 //! | `x crosses above y` | x > y now, and x <= y at the step before | false |
 
 mod parser;
@@ -117,6 +118,7 @@ enum Op {
     /// The same of a condition.
     Held(usize),
     StepsSince(usize),
+    Ema(usize),
     CrossesAbove(usize),
     CrossesBelow(usize),
 }
@@ -187,6 +189,14 @@ impl Op {
                 let next = |before: Option<f32>| match a[i] == 0.0 {
                     true => before.unwrap_or(0.0) + 1.0,
                     false => 0.0,
+                };
+                let before = memory.exchange(i, slot, next);
+                f64::from(next(before))
+            }),
+            Ema(slot) => std::array::from_fn(|i| {
+                let next = |before: Option<f32>| {
+                    let before = before.map_or(a[i], f64::from);
+                    (before + 2.0 * (a[i] - before) / (b[i] + 1.0)) as f32
                 };
                 let before = memory.exchange(i, slot, next);
                 f64::from(next(before))

@@ -23,8 +23,11 @@ const FUNCTIONS: [(&str, usize, Op); 11] = [
     ("if", 3, Op::If),
 ];
 /// The functions that look back, with their kinds of slots, which are numbered later.
-const LOOKING_BACK: [(&str, usize, Op); 2] =
-    [("previous", 1, Op::Previous(0)), ("steps_since", 1, Op::StepsSince(0))];
+const LOOKING_BACK: [(&str, usize, Op); 3] = [
+    ("previous", 1, Op::Previous(0)),
+    ("steps_since", 1, Op::StepsSince(0)),
+    ("ema", 2, Op::Ema(0)),
+];
 
 /// Binary operators with how tightly they bind; a longer one stands before its beginning.
 const OPERATORS: [(&str, u8, Op); 13] = [
@@ -175,6 +178,7 @@ impl<'a, Known: Names + ?Sized> Parser<'a, Known> {
             Op::Previous(_) => Op::Previous(slot),
             Op::Held(_) => Op::Held(slot),
             Op::StepsSince(_) => Op::StepsSince(slot),
+            Op::Ema(_) => Op::Ema(slot),
             Op::CrossesAbove(_) => Op::CrossesAbove(slot),
             Op::CrossesBelow(_) => Op::CrossesBelow(slot),
             other => {
@@ -384,13 +388,22 @@ fn number(text: &str) -> &str {
     &text[..end]
 }
 
-/// The nearest known name as a hint, and all of them, or the first ones.
+/// The nearest known name as a hint, or one that begins so, and all of them, or the first ones.
 pub fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let mut all = known.clone().take(LISTED).collect::<Vec<_>>().join(", ");
-    if known.clone().count() > LISTED {
-        all += ", …";
+    let mut listed: Vec<&str> = Vec::new();
+    for other in known.clone() {
+        if listed.len() > LISTED {
+            break;
+        }
+        if !listed.contains(&other) {
+            listed.push(other);
+        }
     }
-    match nearest(name, known) {
+    let more = if listed.len() > LISTED { ", …" } else { "" };
+    listed.truncate(LISTED);
+    let all = listed.join(", ") + more;
+    let begins = |other: &&str| name.len() > 1 && other.starts_with(name);
+    match nearest(name, known.clone()).or_else(|| known.clone().find(begins)) {
         Some(near) => format!("did you mean `{near}`? There are {all}"),
         None => format!("there are {all}"),
     }

@@ -232,7 +232,7 @@ fn what_looks_back_is_as_defined() {
             }
         }
     };
-    let cases: [(&str, bool, Definition<'_>); 8] = [
+    let cases: [(&str, bool, Definition<'_>); 9] = [
         ("previous(x)", false, &|t, row| {
             before(t, row).map_or(f64::NAN, |t| x(t, row))
         }),
@@ -255,6 +255,14 @@ fn what_looks_back_is_as_defined() {
         ("steps_since(x > 0)", false, &|t, row| since(t, row)),
         ("steps_since(1 < 0) - 1", false, &|t, row| {
             (0..).take_while(|back| !starts(t - back, row)).count() as f64
+        }),
+        ("ema(x, 3 + 0 * y)", false, &|t, row| {
+            // Weights that halve with each step back; the first has what is left.
+            let back = (0..)
+                .take_while(|back| *back == 0 || !starts(t - (back - 1), row))
+                .count();
+            let weight = |k: usize| 0.5_f64.powi(k as i32 + i32::from(k + 1 < back));
+            (0..back).map(|k| weight(k) * x(t - k, row)).sum()
         }),
         ("rising and not previous(rising) and twice_x >= 0", true, &|t, row| {
             let rising = |t: usize| before(t, row).is_some_and(|before| x(t, row) > x(before, row));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Provided};
 use stages_env::BaselineName;
 use stages_env::expression::{Mistake, Names, Program, hint};
+use stages_env::python::{Project, is_call};
 use std::collections::BTreeMap;
 
 stages_core::settings! {
@@ -19,6 +20,20 @@ stages_core::settings! {
         /// component.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub otherwise: Option<Action> = None,
+        /// In place of `rules`: `MODULE:FUNCTION`, a function of one snapshot, the observation by name, that
+        /// returns a choice by its name, a number, or a dictionary of components.
+        pub call: Option<String> = None,
+        /// More arguments of the function, by name.
+        pub kwargs: BTreeMap<String, serde_json::Value> = BTreeMap::new(),
+        /// Of a function the interpreter, with numpy: a program on PATH, the path of one, or the directory of
+        /// an environment, relative to the pipeline.
+        pub python: String = "python3".to_owned(),
+        /// The directory of its modules, relative to the pipeline.
+        pub path: String = ".".to_owned(),
+        /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
+        pub files: Vec<String> = Vec::new(),
+        /// Seconds that the decisions of a batch may take.
+        pub time_limit: f64 = 60.0,
     }
 }
 
@@ -92,12 +107,34 @@ pub(super) fn problem(field: &str, text: &str, mistake: Mistake) -> ConfigProble
 }
 
 impl RuleConfig {
+    /// The modules and the interpreter of a function.
+    pub(super) fn project(&self) -> Project<'_> {
+        Project {
+            python: &self.python,
+            packages: &["numpy"],
+            path: &self.path,
+            module: self.call.as_ref().and_then(|call| Some(call.split_once(':')?.0)),
+            call: Some("call"),
+            files: &self.files,
+        }
+    }
+
     /// Checks what depends on no environment: the name, and the grammar of conditions.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         check_name(&self.name)?;
+        let is_written = !self.rules.is_empty() || self.otherwise.is_some();
+        if let Some(call) = &self.call {
+            ConfigProblem::new("call", "stands in place of `rules` and `otherwise`")
+                .hint("keep the lines, or the function")
+                .when(is_written)?;
+            ConfigProblem::new("call", format!("`{call}` is not MODULE:FUNCTION"))
+                .hint("write `call: my_rules:decide`, a function in `my_rules.py` beside the pipeline")
+                .when(!is_call(call))?;
+            return self.project().check();
+        }
         ConfigProblem::new("rules", "there are no lines, and no `otherwise`")
             .hint("rules: [{ when: \"momentum > 0\", do: … }]")
-            .when(self.rules.is_empty() && self.otherwise.is_none())?;
+            .when(!is_written)?;
         self.check_conditions(&AnyName)
     }
 

@@ -1,0 +1,189 @@
+//! Rules as policies: the examples of docs/rules.md, mistakes at plan time, `policy show`, `policy act` and
+//! the look-ahead check.
+
+use crate::Project;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// The block of docs/rules.md that has a stage of this name, as stages of a pipeline.
+fn documented(stage: &str) -> String {
+    let page = std::fs::read_to_string("../../docs/rules.md").unwrap();
+    let mut blocks = page
+        .split("```yaml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap());
+    let block = blocks.find(|block| block.contains(&format!("\n{stage}:\n"))).unwrap();
+    block.lines().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "  {line}");
+        text
+    })
+}
+
+const HEAD: &str = "version: 1\nname: rules\nstages:\n";
+const MARKET: &str = "  market: { uses: ingest/simulated_market, with: { days: 400, seed: 3, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 } } }\n";
+const CHAIN: &str = "\
+  chain: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+  greeks: { uses: greeks/analytic, needs: { chain: chain, rates: market.rates } }
+";
+const ROWS: &str = "  rows: { uses: ingest/table, with: { path: rows.csv } }\n";
+
+/// Rows of a symbol whose price rises for some days after each low of the signal, and falls else.
+fn rows() -> String {
+    let first = datasets::Date::from_ymd(2019, 1, 1).unwrap();
+    let (mut text, mut close) = ("date,symbol,close,signal\n".to_owned(), 100.0);
+    for day in (0..400).filter(|day| !matches!((day + 1) % 7, 5 | 6)) {
+        let signal = f64::from(day % 20) / 20.0;
+        let _ = writeln!(text, "{},AAA,{close:.4},{signal:.3}", first.plus(day));
+        close *= if signal < 0.5 { 1.004 } else { 0.998 };
+    }
+    text
+}
+
+fn options() -> Project {
+    let project = Project::new([HEAD, MARKET, CHAIN, &documented("straddle")].concat());
+    let small =
+        "rules: [straddle] }, with: { random_paths: 1, drawn_paths: 1, bootstrap_draws: 50, rules: false } }";
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write("p.yaml", text.replace("rules: [straddle] } }", small));
+    project
+}
+
+fn table() -> Project {
+    let project = Project::new([HEAD, ROWS, &documented("reversal")].concat());
+    project.write("rows.csv", rows());
+    project
+}
+
+fn summary(project: &Project, stage: &str) -> Value {
+    let shown = project.run(&["show", "--json", &format!("latest/{stage}.metrics")]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap_or_else(|_| panic!("{}", shown.text()));
+    shown["meta"]["summary"].clone()
+}
+
+#[test]
+fn an_options_rule_is_a_baseline_of_a_trained_policy() {
+    let project = options();
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let summary = summary(&project, "evaluate");
+    for figure in [
+        "versus/short_vol/matched_excess_return_p",
+        "baseline/short_vol/turnover",
+    ] {
+        assert!(summary[figure].is_f64(), "{figure}: {summary}");
+    }
+    assert!(summary["baseline/short_vol/turnover"].as_f64().unwrap() > 0.0);
+    let report = project.run(&["report", "latest"]);
+    assert_eq!(report.code, 0, "{}", report.text());
+    // The rule as text, of the run and of the registry.
+    let shown = project.run(&["policy", "show", "latest/straddle"]).stdout;
+    let lines: Vec<&str> = shown.lines().skip(1).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"");
+    for version in ["1", "2"] {
+        let registered =
+            project.run(&["policy", "register", "latest/straddle", "vol", "--alias", "champion"]);
+        assert_eq!(registered.code, 0, "{}", registered.text());
+        if version == "1" {
+            let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+            project.write("p.yaml", text.replace("days_to_expiry <= 5", "days_to_expiry <= 10"));
+            assert_eq!(project.exec(&[]).code, 0);
+        }
+    }
+    let shown = project.run(&["policy", "show", "vol@champion"]).stdout;
+    assert!(
+        shown.contains("2. when held and days_to_expiry <= 10: close_all"),
+        "{shown}"
+    );
+    let differ = project.run(&["policy", "diff", "vol@1", "vol@2"]).stdout;
+    assert!(
+        differ.contains("days_to_expiry <= 5") && differ.contains("days_to_expiry <= 10"),
+        "{differ}"
+    );
+}
+
+#[test]
+fn a_rule_over_stocks_holds_between_the_ends_of_months() {
+    let project = Project::new([HEAD, MARKET, &documented("trend")].concat());
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let summary = summary(&project, "evaluate");
+    let turnover = summary["turnover"].as_f64().unwrap();
+    // At most a tenth of the account is exchanged each month.
+    assert!(turnover > 0.0 && turnover < 0.1 * 2.0 * 12.0, "{turnover}");
+}
+
+#[test]
+fn a_rule_over_a_table_acts_and_does_not_look_ahead() {
+    let project = table();
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let found = summary(&project, "evaluate");
+    let of = |name: &str| found[name].as_f64().unwrap_or_else(|| panic!("no {name}: {found}"));
+    assert!(
+        of("total_return") > of("baseline/always_position_1/total_return") + 0.05,
+        "{found}"
+    );
+    assert!(of("total_return") > 0.1, "{found}");
+    let checked = project.run(&["check", "lookahead", "p.yaml"]);
+    assert_eq!(checked.code, 0, "{}", checked.text());
+    // Tomorrow's row decides; a rule is never too old.
+    project.write("rows.csv", rows() + "2020-02-05,AAA,100,0.15\n");
+    let act = [
+        "policy",
+        "act",
+        "latest/reversal",
+        "--data",
+        "rows.csv",
+        "--max-age",
+        "1d",
+        "--json",
+    ];
+    let acted = project.run(&act);
+    assert_eq!(acted.code, 0, "{}", acted.text());
+    let acted: Value = serde_json::from_str(&acted.stdout).unwrap();
+    assert_eq!(acted["date"], "2020-02-05");
+    assert_eq!(acted["action"]["text"], "position 1");
+    let of_choices = acted["choices"].as_array().unwrap().iter();
+    let chosen: Vec<&Value> = of_choices.map(|choice| &choice["probability"]).collect();
+    assert_eq!(chosen, [0.0, 1.0]);
+}
+
+/// A rule that reads tomorrow's price is found: the table's column looks ahead, and the rule decides by it.
+#[test]
+fn a_rule_by_a_column_that_looks_ahead_is_found() {
+    let project = table();
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    let program = "  made:
+    run: awk -F, 'NR == 1 { print; next } { if (NR > 2) print d \",AAA,\" c \",\" ($3 > c ? 0.1 : 0.9); d = $1; c = $3 }' rows.csv > ${outputs.rows}
+    files: [rows.csv]
+    outputs: { rows: { path: rows.csv, type: table } }
+";
+    let text = text.replace(ROWS, program).replace("table: rows", "table: made.rows");
+    project.write("p.yaml", &text);
+    let checked = project.run(&["check", "lookahead", "p.yaml", "--json"]);
+    assert_eq!(checked.code, 1, "{}", checked.text());
+    let report: Value = serde_json::from_str(&checked.stdout).unwrap();
+    let moved = report["moved"].as_array().unwrap();
+    assert!(moved.iter().any(|moved| moved["stage"] == "evaluate"), "{report}");
+}
+
+#[test]
+fn mistakes_are_refused_before_anything_runs() {
+    let refused = |project: &Project, from: &str, to: &str| {
+        let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+        assert!(text.contains(from), "{text}");
+        project.write("wrong.yaml", text.replace(from, to));
+        let planned = project.run(&["plan", "wrong.yaml"]);
+        assert_eq!(planned.code, 2, "{}", planned.text());
+        planned.stderr
+    };
+    let project = options();
+    let all = [
+        refused(&project, "ema(variance_risk_premium_30, 5)", "variance_risk_premium_3"),
+        refused(&project, "do: short_straddle", "do: short_stradle"),
+        refused(&project, "days_to_expiry <= 5", "days_to_expiry"),
+        refused(&project, "name: short_vol", "name: short_straddle"),
+        refused(&table(), "signal < 0.5", "signals < 0.5"),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @"");
+}
