@@ -106,7 +106,7 @@ impl Command {
             Self::Why(args) => why::why(session, &args).map(done),
             Self::Graph(args) => stages::graph(session, &args).map(done),
             Self::Stages(args) => stages::stages(session, &args).map(done),
-            Self::Schema => stages::schema().map(done),
+            Self::Schema => stages::schema(session).map(done),
             Self::Runs(args) => runs::runs(session, &args).map(done),
             Self::Compare(args) => compare::compare(session, &args).map(done),
             Self::Show(args) => show::show(session, &args).map(done),

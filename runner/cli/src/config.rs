@@ -15,6 +15,8 @@
 //!   timeout: 5s                  # the time without a response after which a run continues without it
 //!   upload_time: 5m              # the longest wait for uploads at the end of a run
 //! isolation: auto                # the default of `run:` stages: auto, required or none
+//! python: ../env                 # the interpreter of Python stages that name none: a program on PATH, or the
+//!                                # path of one or of a virtual environment, relative to here
 //! ```
 //!
 //! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials
@@ -110,6 +112,23 @@ pub(crate) fn isolation(home: &Path) -> Result<Isolation, Failure> {
     found.ok_or_else(|| wrong(problems.finish()))
 }
 
+/// The interpreter of Python stages that name none in a home's configuration: a name, or an absolute path.
+pub(crate) fn python(home: &Path) -> Result<Option<String>, Failure> {
+    let Some((tree, mut problems)) = parsed(home)? else {
+        return Ok(None);
+    };
+    let Some((_, value)) = tree.entry("python") else {
+        return Ok(None);
+    };
+    let found: Option<String> = config_file::read("python", value, &mut problems);
+    let name = found.ok_or_else(|| wrong(problems.finish()))?;
+    if !name.contains('/') {
+        return Ok(Some(name));
+    }
+    let path = std::path::absolute(home.join(&name)).unwrap_or_else(|_| home.join(&name));
+    Ok(Some(path.display().to_string()))
+}
+
 fn wrong(errors: PipelineErrors) -> Failure {
     Failure::usage(errors.to_string())
 }
@@ -156,8 +175,8 @@ fn top(
         problems.add(tree.spot, "expected a map", "write `remote:` and below it `url: …`");
         return None;
     };
-    // See `isolation`.
-    let known = ["remote", "isolation"];
+    // See `isolation` and `python`.
+    let known = ["remote", "isolation", "python"];
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
         let message = format!("unknown key `{}`", key.name);
         problems.add(key.spot, message, suggest(&key.name, "keys", known));

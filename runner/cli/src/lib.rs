@@ -8,10 +8,11 @@ mod config;
 mod home;
 mod interrupt;
 mod output;
+mod packages;
 mod program;
 mod project;
 pub mod registry;
 mod session;
 mod values;
 
-pub use program::main;
+pub use program::{main, main_with};

@@ -8,7 +8,18 @@ use crate::session::Session;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use runner_engine::{Failure, executor, exit};
 use runner_report::reporter::Verbosity;
+use stages_core::AnyStage;
 use std::io::ErrorKind;
+
+/// Runs the program with stage kinds of another crate beside its own, each under a prefix of that crate, and
+/// returns its exit code. A program whose main function is this call has all commands, and its worker
+/// processes, which are the same program, have the kinds too.
+pub fn main_with(kinds: Vec<Box<dyn AnyStage>>) -> u8 {
+    match registry::add(kinds) {
+        Ok(()) => main(),
+        Err(message) => show(&Failure::usage(message)),
+    }
+}
 
 /// Runs the program and returns its exit code.
 pub fn main() -> u8 {

@@ -3,6 +3,7 @@
 
 use crate::complete::{candidates, completed};
 use crate::config;
+use crate::packages::{Import, describing};
 use crate::registry;
 use crate::session::{PROGRAM, Session, folder_of};
 use cache::Store;
@@ -112,6 +113,8 @@ impl Session {
             env: self.env.clone(),
             night: None,
             kinds: registry::kinds(),
+            python: config::python(&home)?,
+            describe: Some(describing(self, &home, Import::Allowed)),
             earlier: None,
             tried: Some(history::earlier::tried(&home, None)),
         };

@@ -9,6 +9,7 @@
 //! new stage starts, and running stages complete and keep their results.
 
 mod action;
+mod alone;
 mod collect;
 mod cost;
 mod event;
@@ -30,6 +31,7 @@ mod summary;
 pub mod text;
 mod trials;
 
+pub use alone::run_alone;
 pub use collect::{Collected, Made, Progress};
 pub use cost::CostWarning;
 pub use event::{DecisionEvent, Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, stamp, timestamp};

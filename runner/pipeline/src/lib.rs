@@ -6,6 +6,7 @@
 //! | `file/` | the file: `compose` (`include:`), `document` (keys and names), `overrides` (profiles and `--set`), the blocks beside the stages; `load`, which calls all steps; `resolved` writes a pipeline as one file |
 //! | `matrix/` | the axes of a stage, and the points that they expand to |
 //! | `stage/` | one stage: `reference` and `needs` (inputs, order), `interpolate` (`${…}`), the programs of `run:` and Python stages |
+//! | `package/` | stage kinds of installed Python packages |
 //! | `schedule/` | the block `schedule:` |
 //! | `describe/` | stage kinds and types as text, the schema of pipeline files, [`graph`] and [`svg`] |
 //!
@@ -24,6 +25,7 @@ mod describe;
 mod file;
 mod matrix;
 mod model;
+mod package;
 mod schedule;
 mod select;
 mod stage;
@@ -41,9 +43,10 @@ pub use file::load::{LoadOptions, Names, load, load_text, load_with_sources, nam
 pub use file::notify::{Channel, Email, MailAddress, MailServer, Notify, Occasion, Shape, Tls, Url};
 pub use file::track::{Mlflow, Otlp, Track};
 pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
+pub use package::{DescribeKinds, LARGEST_DESCRIPTION, Packages, Prefix};
 pub use schedule::{CatchUp, Cron, Keep, NightDates, Schedule, Scheduled, Then, WaitFor, When};
 pub use select::{named, select};
-pub use stage::command::{Command, Isolation, LOG_LIMIT, PythonCall, Shell, Tool};
+pub use stage::command::{Command, Isolation, LOG_LIMIT, OfPackage, PythonCall, Shell, Tool};
 pub use stage::earlier::{Earlier, EarlierRef, FindEarlier, FindTried, NotFound, RunRef};
 pub use stage::interpolate::command_text;
 pub use stage::reference::{Select, parse_reference, same as same_value};

@@ -1,7 +1,7 @@
 """Runs, environments and policies of `runner`.
 
 `run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `load_env("latest/env")` opens an environment for Gymnasium and
-`load_policy("latest/train")` a trained policy; `policy_act` decides on today's files; `stage` declares a function that is one. Importing this module loads neither NumPy nor Gymnasium, and
+`load_policy("latest/train")` a trained policy; `policy_act` decides on today's files; `stage` declares a function that is one, `kind` a stage kind of a package. Importing this module loads neither NumPy nor Gymnasium, and
 of its own modules those of runs when they are first used.
 """
 
@@ -14,6 +14,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal
 
 from ._error import Error
+from ._kind import kind
 from ._stage import stage
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .gymnasium import VectorEnv
     from .policy import Policy
 
-__all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec", "load_env", "load_policy", "policy_act", "run", "runs", "stage"]
+__all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec", "kind", "load_env", "load_policy", "policy_act", "run", "runs", "stage"]
 __version__ = "0.1.0"
 
 # What they import takes ten times as long as the rest: a stage's function that imports `stage` alone does without.

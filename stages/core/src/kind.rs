@@ -132,6 +132,23 @@ pub trait AnyStage: Send + Sync {
     fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError>;
     /// [`StageKind::cached_share`].
     fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError>;
+    /// The installed Python package that brings the kind, which then runs as a program of its own.
+    fn package(&self) -> Option<&Package> {
+        None
+    }
+}
+
+/// The installed Python package of a stage kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Package {
+    /// The package's name.
+    pub name: String,
+    /// The package's version.
+    pub version: String,
+    /// The function that runs the kind, `MODULE:FUNCTION`.
+    pub call: String,
+    /// The package's files, whose contents are part of the key.
+    pub files: Vec<Source>,
 }
 
 /// Erases the type of a stage kind.

@@ -31,7 +31,7 @@ pub use context::{CancelToken, Context};
 pub use error::{ConfigProblem, StageError};
 pub use event::{EventSink, StageEvent};
 pub use input::{Input, Source};
-pub use kind::{AnyStage, Outputs, RelativeCost, StageKind, erase};
+pub use kind::{AnyStage, Outputs, Package, RelativeCost, StageKind, erase};
 pub use memo::{Given, Memo, MemoLog, Share, memo_key};
 pub use periods::PeriodsAYear;
 pub use port::{InputPort, OutputPort, PlanContext, Planned, PortType, Ports, Provided};

@@ -2,6 +2,7 @@
 
 use crate::complete::{candidates, completed};
 use crate::output;
+use crate::packages::Import;
 use crate::project::Settings;
 use crate::registry;
 use crate::session::Session;
@@ -9,9 +10,10 @@ use clap::{Args, ValueEnum};
 use runner_engine::Failure;
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{
-    describe_kind, describe_kinds, describe_python, describe_type, graph as draw, kind_json, kinds_json,
-    python_json, type_json, types,
+    Packages, Prefix, describe_kind, describe_kinds, describe_python, describe_type, graph as draw,
+    kind_json, kinds_json, python_json, type_json, types,
 };
+use stages_core::AnyStage;
 use std::path::PathBuf;
 
 /// Print the task graph of a pipeline.
@@ -67,14 +69,7 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
         return type_text(session, name);
     }
     let Some(name) = &args.kind else {
-        return if session.json {
-            output::print_json(&kinds_json(registry::kinds()))
-        } else {
-            let other = format!(
-                "besides them `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n"
-            );
-            output::print(&(ended(describe_kinds(registry::kinds())) + &other))
-        };
+        return list(session);
     };
     if name == PYTHON {
         return match session.json {
@@ -82,7 +77,29 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
             false => output::print(describe_python()),
         };
     }
-    let Some(kind) = registry::find(name) else {
+    let (prefix, of_kind) = name.split_once('/').unwrap_or((name, ""));
+    let mut found = registry::find(name);
+    if found.is_none() {
+        let options = session.reading_kinds(Import::Allowed)?;
+        let packages = Packages::new(&options);
+        if packages.prefixes().iter().any(|declared| declared.name == prefix) {
+            let kinds = packages.kinds(prefix);
+            let kinds = kinds.map_err(|(message, hint)| Failure::usage(message).hint(hint))?;
+            let kinds: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
+            if of_kind.is_empty() {
+                return match session.json {
+                    true => output::print_json(&kinds_json(&kinds)),
+                    false => output::print(&ended(describe_kinds(&kinds))),
+                };
+            }
+            found = kinds.iter().find(|kind| kind.name() == name).copied();
+            if found.is_none() {
+                return Err(Failure::usage(format!("there is no stage kind `{name}`"))
+                    .hint(format!("`runner stages {prefix}` lists those of its package")));
+            }
+        }
+    }
+    let Some(kind) = found else {
         let known = registry::kinds().iter().map(|kind| kind.name()).chain([PYTHON]);
         let nearest = known
             .map(|kind| (strsim::jaro_winkler(kind, name), kind))
@@ -102,6 +119,31 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
     }
 }
 
+/// Prints the kinds of this program, and those of packages that have been imported before; of other packages
+/// the prefix.
+fn list(session: &Session) -> Result<(), Failure> {
+    let options = session.reading_kinds(Import::Never)?;
+    let packages = Packages::new(&options);
+    let mut kinds = registry::each();
+    let mut others = String::new();
+    for prefix in packages.prefixes() {
+        let Prefix { name, package, wrong } = prefix;
+        match (wrong, packages.kinds(&name)) {
+            (Some(wrong), _) => output::warn(&wrong),
+            (None, Ok(known)) => kinds.extend(known.iter().map(AsRef::as_ref)),
+            (None, Err(_)) => {
+                others += &format!("the package {package} has kinds `{name}/…`: `runner stages {name}`\n");
+            }
+        }
+    }
+    if session.json {
+        return output::print_json(&kinds_json(&kinds));
+    }
+    let python =
+        format!("besides them `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n");
+    output::print(&(ended(describe_kinds(&kinds)) + &others + &python))
+}
+
 /// Prints what a program's output of a type must hold.
 fn type_text(session: &Session, name: &str) -> Result<(), Failure> {
     let Some(ty) = types().into_iter().find(|ty| ty.name() == name) else {
@@ -116,8 +158,22 @@ fn type_text(session: &Session, name: &str) -> Result<(), Failure> {
     }
 }
 
-pub(crate) fn schema() -> Result<(), Failure> {
-    output::print_json(&runner_pipeline::schema(registry::kinds()))
+/// Prints the schema of pipeline files, with the kinds of the packages that the default interpreter has.
+pub(crate) fn schema(session: &Session) -> Result<(), Failure> {
+    let options = session.reading_kinds(Import::Allowed)?;
+    let packages = Packages::new(&options);
+    let mut kinds = registry::each();
+    for prefix in packages.prefixes() {
+        let of_package = match prefix.wrong {
+            Some(wrong) => Err(wrong),
+            None => packages.kinds(&prefix.name).map_err(|(message, _)| message),
+        };
+        match of_package {
+            Ok(known) => kinds.extend(known.iter().map(AsRef::as_ref)),
+            Err(wrong) => output::warn(&wrong),
+        }
+    }
+    output::print_json(&runner_pipeline::schema(&kinds))
 }
 
 pub(crate) fn graph(session: &Session, args: &GraphArgs) -> Result<(), Failure> {

@@ -22,6 +22,7 @@ mod notify;
 mod outside;
 mod own_features;
 mod own_table;
+mod package_kinds;
 mod policies;
 mod policy_act;
 mod policy_export;

@@ -28,6 +28,9 @@ use std::path::{Path, PathBuf};
 /// The Python program that calls the function.
 const DRIVER: &str = include_str!("python_driver.py");
 
+/// The module of stage kinds, which the package `runner` has too.
+const KINDS: &str = include_str!("../../../python/runner/_kind.py");
+
 /// The version of the driver, part of the key: it is incremented whenever the same function could give other
 /// results.
 pub(crate) const DRIVER_VERSION: u32 = 1;
@@ -145,6 +148,7 @@ impl<'a> Calling<'a> {
             "states": seen(&reports.join("states")),
         });
         write("driver.py", DRIVER.as_bytes())?;
+        write("runner_kinds.py", KINDS.as_bytes())?;
         write("request.json", request.to_string().as_bytes())?;
         let (driver, request) = (seen(&own.join("driver.py")), seen(&own.join("request.json")));
         let text = format!("exec {} -B {driver} {request}", call.program);

@@ -18,6 +18,8 @@ import sys
 import traceback
 import types
 
+import runner_kinds
+
 # A crash, and a time limit, leave the place in the log.
 faulthandler.enable()
 faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
@@ -120,14 +122,12 @@ def load(call, root):
     """The function of a call, imported from `root` before anything that is installed."""
     sys.path[0] = root
     try:
-        import runner  # noqa: F401  the installed package has `stage` itself
+        import runner  # the installed package has `stage` and `kind` itself
     except ImportError:
-        module = types.ModuleType("runner")
-        module.stage = stage
-        sys.modules["runner"] = module
-    else:
-        if not hasattr(sys.modules["runner"], "stage"):
-            sys.modules["runner"].stage = stage
+        runner = sys.modules["runner"] = types.ModuleType("runner")
+    for name, declare in (("stage", stage), ("kind", runner_kinds.kind)):
+        if not hasattr(runner, name):
+            setattr(runner, name, declare)
     name, _, attribute = call.partition(":")
     try:
         module = importlib.import_module(name)
@@ -147,6 +147,16 @@ def load(call, root):
             f"it has {', '.join(known)}" if known else f"define it: `def {attribute}(ctx, …):`",
         )
     return function
+
+
+def with_settings(function, arguments, settings):
+    """The inputs with the settings: by name, or as the object that a kind's function takes."""
+    if not hasattr(function, runner_kinds.MARK):
+        return {**arguments, **settings}
+    try:
+        return runner_kinds.arguments(function, arguments, settings)
+    except Exception as err:  # of the class of the settings
+        raise Refused(f"the settings are refused: {type(err).__qualname__}: {err}", None) from None
 
 
 def check_arguments(function, call, arguments):
@@ -282,7 +292,7 @@ def by_partition(function, mark, request, ctx):
     pathlib.Path(request["report"]).write_text(json.dumps({"of": of, "state": mark["state"]}))
     known = request["known"] if request["known"] and request["known"]["of"] == of else None
     arguments = {name: read_input(port) for name, port in request["inputs"].items() if name != of}
-    arguments.update(request["with"])
+    arguments = with_settings(function, arguments, request["with"])
     check_arguments(function, call, {**arguments, of: None})
     files = request["inputs"][of]["artifacts"][0]["files"]
     names = [file["name"].removesuffix(".parquet") for file in files]
@@ -341,7 +351,7 @@ def report(err):
 def whole(function, request, ctx):
     call = request["call"]
     arguments = {name: read_input(port) for name, port in request["inputs"].items()}
-    arguments.update(request["with"])
+    arguments = with_settings(function, arguments, request["with"])
     check_arguments(function, call, arguments)
     write_results(run(function, call, ctx, arguments), call, request["outputs"], "table.parquet")
 

@@ -9,7 +9,10 @@ use std::fmt::Write as _;
 fn label(work: &Work) -> String {
     match work {
         Work::Kind { kind, .. } => kind.name().to_owned(),
-        Work::Command(command) if let Some(python) = &command.python => format!("python: {}", python.call),
+        Work::Command(command) if let Some(python) = &command.python => match &python.kind {
+            Some(kind) => kind.name.clone(),
+            None => format!("python: {}", python.call),
+        },
         Work::Command(command) => {
             let line = command.command.trim().lines().next().unwrap_or_default();
             let short: String = line.chars().take(40).collect();

@@ -1,6 +1,6 @@
 //! Descriptions of stage kinds for people: ports and configuration, with defaults and units.
 
-use crate::stage::{KEYS, USES};
+use crate::stage::{KEYS, OF_KIND, USES};
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, InputPort};
 use std::fmt::Write as _;
@@ -9,29 +9,42 @@ use std::fmt::Write as _;
 const WIDTH: usize = 100;
 
 /// The kinds by name.
-fn sorted(kinds: &[Box<dyn AnyStage>]) -> Vec<&dyn AnyStage> {
-    let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
+fn sorted<'k>(kinds: &[&'k dyn AnyStage]) -> Vec<&'k dyn AnyStage> {
+    let mut sorted = kinds.to_vec();
     sorted.sort_by_key(|kind| kind.name());
     sorted
 }
 
 /// Describes each kind in one line.
-pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
+pub fn describe_kinds(kinds: &[&dyn AnyStage]) -> String {
     let sorted = sorted(kinds);
     let width = sorted.iter().map(|kind| kind.name().len()).max().unwrap_or(0);
     let mut out = String::new();
     for kind in sorted {
-        let _ = writeln!(out, "{:width$}  {}", kind.name(), kind.about());
+        let package = kind
+            .package()
+            .map(|package| format!(" ({} {})", package.name, package.version));
+        let package = package.unwrap_or_default();
+        let _ = writeln!(out, "{:width$}  {}{package}", kind.name(), kind.about());
     }
     out
 }
 
 /// The kinds as JSON: name, version and description.
-pub fn kinds_json(kinds: &[Box<dyn AnyStage>]) -> Value {
-    sorted(kinds)
-        .into_iter()
-        .map(|kind| json!({ "kind": kind.name(), "version": kind.version(), "about": kind.about() }))
-        .collect()
+pub fn kinds_json(kinds: &[&dyn AnyStage]) -> Value {
+    let one = |kind: &dyn AnyStage| {
+        let of = json!({ "kind": kind.name(), "version": kind.version(), "about": kind.about() });
+        with_package(of, kind)
+    };
+    sorted(kinds).into_iter().map(one).collect()
+}
+
+/// The JSON of a kind with the package that brings it.
+fn with_package(mut of: Value, kind: &dyn AnyStage) -> Value {
+    if let Some(package) = kind.package() {
+        of["package"] = json!({ "name": package.name, "version": package.version });
+    }
+    of
 }
 
 /// A kind as JSON: its ports, its defaults and the JSON Schema of its configuration.
@@ -52,7 +65,7 @@ pub fn kind_json(kind: &dyn AnyStage) -> Value {
         .iter()
         .map(|port| json!({ "name": port.name, "type": port.ty.name(), "about": port.doc }))
         .collect();
-    json!({
+    let of = json!({
         "kind": kind.name(),
         "version": kind.version(),
         "about": kind.about(),
@@ -60,12 +73,17 @@ pub fn kind_json(kind: &dyn AnyStage) -> Value {
         "outputs": outputs,
         "defaults": kind.resolve(Value::Null).unwrap_or_default(),
         "schema": kind.schema(),
-    })
+    });
+    with_package(of, kind)
 }
 
 /// Describes a kind's ports and configuration.
 pub fn describe_kind(kind: &dyn AnyStage) -> String {
-    let mut out = format!("{}, version {}\n", kind.name(), kind.version());
+    let package = kind
+        .package()
+        .map(|of| format!(", of the package {} {}", of.name, of.version));
+    let package = package.unwrap_or_default();
+    let mut out = format!("{}, version {}{package}\n", kind.name(), kind.version());
     wrap(&mut out, kind.about(), 0);
     let ports = kind.ports();
     let inputs: Vec<[String; 3]> = ports
@@ -92,6 +110,13 @@ pub fn describe_kind(kind: &dyn AnyStage) -> String {
         let default = field.default.map(|value| format!("  [{value}]")).unwrap_or_default();
         let _ = writeln!(out, "  {}: {}{default}", field.path, field.ty);
         wrap(&mut out, &field.doc, 6);
+    }
+    if kind.package().is_some() {
+        let own = |key: &&&str| !OF_KIND.contains(key);
+        let keys: Vec<&str> = KEYS.package.iter().filter(own).copied().collect();
+        let text = format!("other keys, as in `runner stages python`: {}", keys.join(", "));
+        out.push('\n');
+        wrap(&mut out, &text, 0);
     }
     out
 }

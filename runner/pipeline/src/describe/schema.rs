@@ -17,7 +17,7 @@ use stages_core::{AnyStage, PortType, typed_output};
 const SKELETON: &str = include_str!("schema.json");
 
 /// The schema of pipeline files with these stage kinds.
-pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
+pub fn schema(kinds: &[&dyn AnyStage]) -> Value {
     let mut skeleton: Value = serde_json::from_str(SKELETON).unwrap_or_default();
     let (mut schema, mut parts) = (skeleton["schema"].take(), skeleton["parts"].take());
     let only = |own: &[&str]| {
@@ -34,6 +34,15 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     parts["only_of_kind"] = only(&OF_KIND);
     parts["only_of_command"] = only(KEYS.command);
     parts["only_of_python"] = only(&KEYS.python);
+    let of_packages = kinds.iter().filter(|kind| kind.package().is_some());
+    let of_packages: Vec<&str> = of_packages.map(|kind| kind.name()).collect();
+    if !of_packages.is_empty() {
+        parts["only_of_kind"] = json!({
+            "if": { "properties": { "uses": { "enum": of_packages } } },
+            "then": only(&KEYS.package),
+            "else": parts["only_of_kind"],
+        });
+    }
     parts["collect"] = described::<Collect>();
     parts["reference"] = parts["collect"]["properties"]["collect"].clone();
     parts["earlier"] = described::<OfPipeline>();
@@ -66,10 +75,10 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
     stage["properties"]["tools"]["items"]["anyOf"][0]["description"] =
         "A program on PATH, or the path of an executable or of a virtual environment.".into();
     if let Some(rules) = stage["allOf"].as_array_mut() {
-        rules.extend(kinds.iter().map(|kind| rule(kind.as_ref())));
+        rules.extend(kinds.iter().map(|kind| rule(*kind)));
     }
     for kind in kinds {
-        schema["definitions"][kind.name()] = configuration(kind.as_ref());
+        schema["definitions"][kind.name()] = configuration(*kind);
     }
     schema
 }

@@ -27,8 +27,14 @@ pub(crate) struct Document {
 const TOP: [&str; 10] = [
     "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "track", "stages",
 ];
-/// Reads a document. `None` if the errors prevent further checks.
-pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<Document> {
+/// Reads a document. `None` if the errors prevent further checks. `is_package` tells whether a kind is one
+/// that an installed package may bring.
+pub(crate) fn read(
+    root: Tree,
+    file: &Path,
+    is_package: &dyn Fn(&str) -> bool,
+    problems: &mut Problems,
+) -> Option<Document> {
     let spot = root.spot;
     let Value::Map(entries) = root.value else {
         return problems.fail(
@@ -98,7 +104,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     };
     let stages: Vec<Stage> = named(value, "stage", problems)
         .into_iter()
-        .map(|(key, value)| stage(key, value, problems))
+        .map(|(key, value)| stage(key, value, is_package, problems))
         .collect();
     if stages.is_empty() && !problems.any() {
         problems.add(key.spot, "there are no stages", "add one: `NAME: { uses: KIND }`");
@@ -169,7 +175,7 @@ fn items(tree: Tree, what: &str, problems: &mut Problems) -> Vec<Tree> {
     }
 }
 
-fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
+fn stage(key: Key, tree: Tree, is_package: &dyn Fn(&str) -> bool, problems: &mut Problems) -> Stage {
     let spot = tree.spot;
     let empty = |spot| Tree::map(spot, Vec::new());
     let mut stage = Stage {
@@ -193,21 +199,25 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         );
         return stage;
     };
-    let (mut uses, mut run, mut with) = (None, None, None);
     let mut secrets = Vec::new();
     let mut program = Box::<Program>::default();
     let is = |wanted: &str| entries.iter().any(|(key, _)| key.name == wanted);
     let (is_kind, is_command) = (is("uses"), is("run"));
-    let is_python = entries
-        .iter()
-        .any(|(key, value)| key.name == "uses" && value.text() == Some(USES));
+    let uses = |test: &dyn Fn(&str) -> bool| {
+        let mut values = entries.iter().filter(|(key, _)| key.name == "uses");
+        values.any(|(_, value)| value.text().is_some_and(test))
+    };
+    let is_python = uses(&|kind| kind == USES);
+    let is_package = uses(is_package);
     let either = [&OF_KIND, KEYS.command].concat();
     let (own, others) = match (is_python, is_kind, is_command) {
         (true, ..) => (&KEYS.python[..], &KEYS.command[1..]),
+        (_, true, false) if is_package => (&KEYS.package[..], KEYS.command),
         (_, true, false) => (&OF_KIND[..], KEYS.command),
         (_, false, true) => (KEYS.command, &KEYS.python[..]),
         _ => (&either[..], &[][..]),
     };
+    let (mut uses, mut run, mut with) = (None, None, None);
     for (key, value) in entries {
         let is_own = KEYS.common.iter().chain(own).any(|known| *known == key.name);
         match key.name.as_str() {
@@ -229,7 +239,11 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             "uses" => uses = Some((key, value)),
             "run" => run = Some(value),
             other if !is_own => {
-                let own = if is_python || is_command { own } else { &OF_KIND };
+                let own = if is_python || is_command || is_package {
+                    own
+                } else {
+                    &OF_KIND
+                };
                 let all = [KEYS.common, own].concat();
                 let near = nearest(other, all.iter().copied());
                 let hint = match near.or_else(|| nearest(other, either.iter().copied())) {
@@ -291,6 +305,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         ),
         (Some((_, value)), None) => match value.text() {
             Some(USES) => Job::Program(program),
+            Some(text) if is_package => Job::Package(text.to_owned(), program),
             Some(text) => Job::Kind(text.to_owned()),
             None => broken(
                 value.spot,

@@ -10,10 +10,11 @@ use crate::file::registration;
 use crate::file::resolved::{self, Resolved};
 use crate::matrix::{MOST_NODES, Point, axes, points};
 use crate::model::graph_of;
+use crate::package::Packages;
 use crate::schedule::{self, NightDates, Schedule, Scheduled};
-use crate::stage::{Connector, Face, Finder, Job, Needs, Scope, Setting, Stage, This, fill, needs};
+use crate::stage::{Connector, Face, Finder, Job, Needs, Scope, Setting, Stage, This, faces, fill, needs};
 use crate::text::{Block, Problems, Texts, Tree, source, yaml};
-use crate::{FindEarlier, FindTried, Notify, Pipeline, PipelineErrors, Work};
+use crate::{DescribeKinds, FindEarlier, FindTried, Notify, Pipeline, PipelineErrors, Work};
 use stages_core::AnyStage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,6 +33,10 @@ pub struct LoadOptions {
     pub night: Option<NightDates>,
     /// The available stage kinds.
     pub kinds: &'static [Box<dyn AnyStage>],
+    /// The interpreter of Python stages that name none; `python3` if absent.
+    pub python: Option<String>,
+    /// Describes the kinds of an installed Python package; if absent, packages have no kinds.
+    pub describe: Option<DescribeKinds>,
     /// Finds artifacts of earlier runs; if absent, references to such artifacts are errors.
     pub earlier: Option<FindEarlier>,
     /// Counts the policies that were tried under a name, for `${policies.NAME.tried}`; if absent, that
@@ -125,7 +130,7 @@ pub fn names(file: &Path, options: &LoadOptions) -> Option<Names> {
     let document = loader.written()?;
     let stage = |stage: &Stage| {
         let kind = match &stage.job {
-            Job::Kind(name) => Some(name.clone()),
+            Job::Kind(name) | Job::Package(name, _) => Some(name.clone()),
             Job::Program(_) | Job::Broken => None,
         };
         (stage.key.name.clone(), kind)
@@ -186,6 +191,7 @@ struct Loader<'a> {
     /// If set, source files and tools are looked up.
     sources: bool,
     finder: Finder<'a>,
+    packages: Packages<'a>,
     problems: Problems,
     settings: Vec<Setting>,
     pipeline: Pipeline,
@@ -253,7 +259,8 @@ impl<'a> Loader<'a> {
                 secrets: BTreeSet::new(),
             },
             sources,
-            finder: Finder::new(&options.env),
+            finder: Finder::new(&options.env, options.python.as_deref()),
+            packages: Packages::new(options),
             problems: Problems::new(texts),
             settings: Vec::new(),
             pipeline: Pipeline {
@@ -283,7 +290,8 @@ impl<'a> Loader<'a> {
         let root = yaml::read(0, &mut self.problems)?;
         let composed = compose(root, self.file, &self.base, &mut self.problems);
         self.bases = composed.bases;
-        document::read(composed.root, self.file, &mut self.problems)
+        let may_be_package = |kind: &str| self.packages.may_have(kind);
+        document::read(composed.root, self.file, &may_be_package, &mut self.problems)
     }
 
     /// The document with its includes, profiles, settings and parameters; `None` if the errors prevent
@@ -313,7 +321,12 @@ impl<'a> Loader<'a> {
         let track = document.track.as_ref();
         self.pipeline.track = Block::entry("track").list(track, &self.values.beside(), &mut self.problems);
         let stages = &document.stages;
-        let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
+        let (values, packages, finder) = (&self.values, &self.packages, &self.finder);
+        let packages = |prefix: &str, stage: &Stage, problems: &mut Problems| {
+            let base = self.bases.get(&stage.key.name).unwrap_or(&self.base);
+            packages.of_stage(prefix, stage, (&values.scope(), base), finder, problems)
+        };
+        let faces = faces(stages, self.options.kinds, &packages, &mut self.problems);
         let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();
         let connector = Connector {
             stages,

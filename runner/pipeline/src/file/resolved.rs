@@ -77,7 +77,7 @@ impl Resolved<'_> {
         let program = stage.program();
         let is_python = program.is_some_and(|program| program.run.is_none());
         Some(match (key, &stage.job) {
-            ("uses", Job::Kind(name)) => text(name),
+            ("uses", Job::Kind(name) | Job::Package(name, _)) => text(name),
             ("uses", Job::Program(_)) if is_python => text(USES),
             ("run", Job::Program(program)) => {
                 let run = program.run.as_ref()?;
@@ -105,8 +105,8 @@ impl Resolved<'_> {
                 };
                 (output.key.clone(), value)
             })),
-            ("env", Job::Program(program)) => all(&program.env, problems),
-            ("secrets", Job::Program(program)) => list(program.secrets.iter().map(|name| text(name))),
+            ("env", _) => all(&program?.env, problems),
+            ("secrets", _) => list(program?.secrets.iter().map(|name| text(name))),
             ("register", _) => fill(stage.register.as_ref()?, &self.scope, problems),
             _ => fill(&stage.settings.entry(key)?.1, &self.scope, problems),
         })

@@ -105,6 +105,9 @@ fn texts<S: Serializer>(tools: &[Tool], serializer: S) -> Result<S::Ok, S::Error
 pub struct PythonCall {
     /// The function, written as `MODULE:FUNCTION`.
     pub call: String,
+    /// The stage kind of an installed package that the function runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<OfPackage>,
     /// The directory of the function's modules, relative to the stage's working directory; empty for the
     /// working directory itself.
     #[serde(rename = "path")]
@@ -121,6 +124,15 @@ pub struct PythonCall {
     /// The directories in which the packages are installed.
     #[serde(skip)]
     pub sites: Vec<PathBuf>,
+}
+
+/// A stage kind of an installed package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OfPackage {
+    /// The kind's name.
+    pub name: String,
+    /// The version that the kind declares.
+    pub version: u32,
 }
 
 /// The shell of a `run:` stage.

@@ -39,20 +39,25 @@ pub(crate) struct Requests {
 /// The keys of a stage that has a kind.
 pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
 
-/// The keys of every stage, of `run:` stages and of Python stages.
+/// The keys of every stage, of `run:` stages, of Python stages and of kinds of packages.
 pub(crate) struct Keys {
     pub common: &'static [&'static str],
     pub command: &'static [&'static str],
     pub python: Vec<&'static str>,
+    pub package: Vec<&'static str>,
 }
 
 pub(crate) static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     let command = keys::<run_stage::Settings>();
     let is_shared = |key: &&&str| !["run", "shell", "container"].contains(*key);
     let python = keys::<python_stage::Settings>().iter();
+    let python: Vec<&str> = python.chain(command.iter().filter(is_shared)).copied().collect();
+    // The function and the outputs are those of the kind.
+    let is_of_kind = |key: &&&str| !["call", "path", "outputs"].contains(*key);
     Keys {
         common: keys::<Common>(),
         command,
-        python: python.chain(command.iter().filter(is_shared)).copied().collect(),
+        package: python.iter().filter(is_of_kind).copied().collect(),
+        python,
     }
 });

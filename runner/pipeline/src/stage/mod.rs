@@ -3,6 +3,7 @@
 
 pub(crate) mod command;
 pub(crate) mod earlier;
+pub(crate) mod face;
 pub(crate) mod files;
 pub(crate) mod interpolate;
 pub(crate) mod keys;
@@ -18,9 +19,10 @@ pub(crate) mod written;
 
 pub(crate) use command::Command;
 pub(crate) use earlier::{Earlier, OfPipeline, OfPolicy, This};
+pub(crate) use face::{Face, faces};
 pub(crate) use interpolate::{Scope, fill, fill_command};
 pub(crate) use keys::{Common, KEYS, OF_KIND};
-pub(crate) use needs::{Collect, Connector, Face, Needs, Reference};
+pub(crate) use needs::{Collect, Connector, Needs, Reference};
 pub(crate) use reference::parse_reference;
 pub(crate) use setting::{Given, Setting};
 pub(crate) use tools::Finder;

@@ -1,68 +1,15 @@
 //! `needs:`: the connections between stages, with ports and types checked, and their topological order.
 
 use crate::stage::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, Fixed, Need, RunRef, This};
+use crate::stage::face::Face;
 use crate::stage::reference::{Select, parse_reference};
-use crate::stage::written::{Job, Output, Program, Stage};
+use crate::stage::written::Stage;
 use crate::task_graph::TaskGraph;
-use crate::text::{Block, Problems, Several, Spot, Text, Tree, Value, list, nearest, suggest};
+use crate::text::{Block, Problems, Several, Spot, Text, Tree, Value, list, suggest};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stages_core::{AnyStage, InputPort, OutputPort, PortType};
+use stages_core::{AnyStage, InputPort, PortType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-
-/// The interface of a stage, derived from its kind or its program.
-#[derive(Clone, Copy)]
-pub(crate) enum Face<'a> {
-    Kind(&'static dyn AnyStage),
-    Program(&'a Program),
-    /// Unknown; the error is already reported.
-    Unknown,
-}
-
-impl<'a> Face<'a> {
-    /// The names and types of the outputs; none if unknown.
-    fn outputs(&self) -> Vec<(&'a str, PortType)> {
-        match self {
-            Self::Kind(kind) => {
-                let outputs: &'static [OutputPort] = kind.ports().outputs;
-                outputs.iter().map(|port| (port.name, port.ty)).collect()
-            }
-            Self::Program(program) => program.outputs.iter().map(Output::port).collect(),
-            Self::Unknown => Vec::new(),
-        }
-    }
-}
-
-/// The stage kind or program of each stage.
-pub(crate) fn faces<'a>(
-    stages: &'a [Stage],
-    kinds: &'static [Box<dyn AnyStage>],
-    problems: &mut Problems,
-) -> Vec<Face<'a>> {
-    let names = || kinds.iter().map(|kind| kind.name());
-    let mut face = |stage: &'a Stage| match &stage.job {
-        Job::Broken => Face::Unknown,
-        Job::Program(program) => Face::Program(program),
-        Job::Kind(name) => match kinds.iter().find(|kind| kind.name() == name) {
-            Some(kind) => Face::Kind(kind.as_ref()),
-            None => {
-                let family = name.split_once('/').map(|(family, _)| format!("{family}/"));
-                let is_sibling =
-                    |known: &&str| family.as_ref().is_some_and(|family| known.starts_with(family));
-                let siblings: Vec<&str> = names().filter(is_sibling).collect();
-                let hint = match nearest(name, names()) {
-                    _ if name.contains("${") => "`uses` cannot contain interpolations".to_owned(),
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None if siblings.is_empty() => suggest(name, "stage kinds", names()),
-                    None => format!("the kinds of this family are {}", list(siblings)),
-                };
-                problems.add(stage.uses, format!("there is no stage kind `{name}`"), hint);
-                Face::Unknown
-            }
-        },
-    };
-    stages.iter().map(&mut face).collect()
-}
 
 /// A reference to an output of a stage, at some of the stage's points.
 #[derive(Clone, Debug)]

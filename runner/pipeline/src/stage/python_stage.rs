@@ -3,7 +3,7 @@
 //! The stage is a [`Command`] whose text the engine supplies: everything that applies to programs (isolation,
 //! limits, log, history) applies to it.
 
-use crate::stage::command::{Command, PythonCall, Tool};
+use crate::stage::command::{Command, OfPackage, PythonCall, Tool};
 use crate::stage::interpolate::Scope;
 use crate::stage::setting::Setting;
 use crate::stage::tools::{Finder, Request, Wrong, in_order};
@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
-use stages_core::Source;
 use stages_core::python::{imported, installed_packages, site_directories};
+use stages_core::{AnyStage, Package, PortType, Source};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,9 +73,6 @@ impl Written for ModuleRoot {
             .ok_or_else(|| ", not a directory beside the pipeline\n".to_owned())
     }
 }
-
-/// The default interpreter.
-const INTERPRETER: &str = "python3";
 
 /// Resolves the call at a matrix point: adds the interpreter to the tools, and the modules to the files, of
 /// `command`. Without `finder`, neither is looked up.
@@ -136,22 +133,73 @@ pub(crate) fn resolve(
         ..PythonCall::default()
     };
     add_modules(&module, &python, base, at("call"), command, problems);
-    let request = Request {
-        name: read.python.unwrap_or_else(|| INTERPRETER.to_owned()),
-        version: None,
-        lock: read.lock,
-    };
-    match finder.map(|finder| find_interpreter(&request, finder, base, &mut python)) {
-        Some(Ok(found)) => {
-            if !command.tools.iter().any(|tool| tool.name == found.name) {
-                command.tools.push(found);
-            }
-            command.tools = in_order(std::mem::take(&mut command.tools));
-        }
+    let found = finder.map(|finder| {
+        let request = finder.interpreter(read.python, read.lock);
+        find_interpreter(&request, finder, base, &mut python)
+    });
+    match found {
+        Some(Ok(found)) => add_interpreter(found, command),
         Some(Err((message, hint))) => problems.add(at("python"), message, hint),
         None => {}
     }
     command.python = Some(python);
+}
+
+/// Resolves the call of a package's kind at a matrix point, as [`resolve`] does: its function, ports and
+/// settings are those of the kind, and the files of the package are part of the key.
+pub(crate) fn resolve_kind(
+    (kind, package): (&dyn AnyStage, &Package),
+    config: &stages_core::Settings,
+    stage: &Stage,
+    (scope, base): (&Scope, &Path),
+    finder: Option<&Finder<'_>>,
+    command: &mut Command,
+    problems: &mut Problems,
+) {
+    let Some(read) = stage.read::<Settings>("python", scope, problems) else {
+        return;
+    };
+    let with = config.as_object().cloned().unwrap_or_default();
+    let mut python = PythonCall {
+        call: package.call.clone(),
+        kind: Some(OfPackage {
+            name: kind.name().to_owned(),
+            version: kind.version(),
+        }),
+        with: with.into_iter().collect(),
+        seed: read.seed,
+        ..PythonCall::default()
+    };
+    for port in kind.ports().outputs {
+        command
+            .outputs
+            .insert(port.name.to_owned(), format!("outputs/{}", port.name));
+        if port.ty != PortType::File {
+            command.types.insert(port.name.to_owned(), port.ty);
+        }
+    }
+    let found = finder.map(|finder| {
+        let request = finder.interpreter(read.python, read.lock);
+        find_interpreter(&request, finder, base, &mut python)
+    });
+    match found {
+        Some(Ok(mut found)) => {
+            found.sources.extend(package.files.iter().cloned());
+            add_interpreter(found, command);
+        }
+        Some(Err((message, hint))) => problems.add(stage.uses, message, hint),
+        None => {}
+    }
+    command.python = Some(python);
+}
+
+/// Adds the interpreter to the tools of a command, unless they have it.
+fn add_interpreter(found: Tool, command: &mut Command) {
+    match command.tools.iter_mut().find(|tool| tool.name == found.name) {
+        Some(known) => known.sources = found.sources,
+        None => command.tools.push(found),
+    }
+    command.tools = in_order(std::mem::take(&mut command.tools));
 }
 
 /// Adds the files of `module`, and of the project's modules that it imports, to the files that the program
@@ -195,7 +243,7 @@ fn add_modules(
 }
 
 /// True for Python identifiers joined by dots.
-fn is_dotted(text: &str) -> bool {
+pub(crate) fn is_dotted(text: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -205,7 +253,7 @@ fn is_dotted(text: &str) -> bool {
 
 /// Finds the interpreter that `request` names, relative to `base`: a program on `PATH`, the path of a
 /// program, or the directory of a virtual environment. Returns its tool, and completes the call of it.
-fn find_interpreter(
+pub(crate) fn find_interpreter(
     request: &Request,
     finder: &Finder<'_>,
     base: &Path,

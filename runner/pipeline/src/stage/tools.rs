@@ -113,14 +113,18 @@ pub(crate) type Wrong = (String, String);
 /// Finds tools, and caches the result of each request.
 pub(crate) struct Finder<'e> {
     env: &'e BTreeMap<String, String>,
+    /// The interpreter of Python stages that name none.
+    python: &'e str,
     known: RefCell<HashMap<(PathBuf, Request), Result<Tool, Wrong>>>,
 }
 
 impl<'e> Finder<'e> {
-    /// Creates a finder; `env` has the engine's `PATH` and `HOME`.
-    pub(crate) fn new(env: &'e BTreeMap<String, String>) -> Self {
+    /// Creates a finder; `env` has the engine's `PATH` and `HOME`, `python` is the interpreter of Python
+    /// stages that name none.
+    pub(crate) fn new(env: &'e BTreeMap<String, String>, python: Option<&'e str>) -> Self {
         Self {
             env,
+            python: python.unwrap_or("python3"),
             known: RefCell::default(),
         }
     }
@@ -134,6 +138,15 @@ impl<'e> Finder<'e> {
         let found = self.search(request, base);
         self.known.borrow_mut().insert(key, found.clone());
         found
+    }
+
+    /// The request of the interpreter that a stage names, or of the default one.
+    pub(crate) fn interpreter(&self, name: Option<String>, lock: Option<String>) -> Request {
+        Request {
+            name: name.unwrap_or_else(|| self.python.to_owned()),
+            version: None,
+            lock,
+        }
     }
 
     /// Finds the interpreter of a `uses: python` stage. An interpreter inside a virtual environment

@@ -31,6 +31,9 @@ pub(crate) struct Stage {
 pub(crate) enum Job {
     /// The stage kind that `uses:` names.
     Kind(String),
+    /// The kind that `uses:` names, perhaps of an installed package; its program has no command and no
+    /// outputs yet.
+    Package(String, Box<Program>),
     /// `run:` or `uses: python`.
     Program(Box<Program>),
     /// Neither `uses:` nor `run:`; the error has already been reported.
@@ -56,10 +59,10 @@ pub(crate) struct Output {
 }
 
 impl Stage {
-    /// The program of a `run:` or Python stage.
+    /// The program of a `run:` or Python stage, or of a package's kind.
     pub(crate) fn program(&self) -> Option<&Program> {
         match &self.job {
-            Job::Program(program) => Some(program),
+            Job::Program(program) | Job::Package(_, program) => Some(program),
             Job::Kind(_) | Job::Broken => None,
         }
     }

@@ -8,6 +8,7 @@ mod fuzz;
 mod kinds;
 mod large;
 mod messages;
+mod packages;
 mod python;
 mod resolve;
 mod schedule;
@@ -80,14 +81,10 @@ stages:
 fn options(set: &[&str]) -> LoadOptions {
     LoadOptions {
         set: set.iter().map(|text| (*text).to_owned()).collect(),
-        profiles: Vec::new(),
         env: [("HOME", "/home/x"), ("COUNT", "12")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
-        night: None,
-        kinds: kinds::all(),
-        earlier: None,
-        tried: None,
+        ..LoadOptions::new(kinds::all())
     }
 }
 

@@ -24,7 +24,7 @@ pub fn site_directories(prefixes: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// The records of the packages in the given directories: package, version, path of the record.
-fn records(sites: &[PathBuf]) -> impl Iterator<Item = (String, String, PathBuf)> {
+pub(super) fn records(sites: &[PathBuf]) -> impl Iterator<Item = (String, String, PathBuf)> {
     let entries = sites
         .iter()
         .filter_map(|site| fs::read_dir(site).ok())

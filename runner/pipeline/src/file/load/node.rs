@@ -45,7 +45,27 @@ impl Loader<'_> {
                 node.provides = promised.collect();
                 if !quiet && let Some((config, with)) = self.configure(kind, stage, point) {
                     self.check(kind, stage, &with, &config, &mut node);
-                    node.work = Work::Kind { kind, config };
+                    node.work = match (kind.package(), stage.program()) {
+                        (Some(package), Some(program)) => {
+                            let (scope, base) = (self.values.at(point), &*node.base);
+                            let finder = self.sources.then_some(&self.finder);
+                            let problems = &mut self.problems;
+                            let mut command =
+                                run_stage::command(stage, program, &scope, finder, base, problems);
+                            let of = (kind, package);
+                            python_stage::resolve_kind(
+                                of,
+                                &config,
+                                stage,
+                                (&scope, base),
+                                finder,
+                                &mut command,
+                                problems,
+                            );
+                            Work::Command(Arc::new(command))
+                        }
+                        _ => Work::Kind { kind, config },
+                    };
                 }
             }
             (Job::Program(program), _) if !quiet => {

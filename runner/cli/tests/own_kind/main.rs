@@ -1,0 +1,90 @@
+//! The example of a stage kind of another crate. This test has its text, and is that program where it is
+//! started with arguments of one.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+#[path = "../../examples/own_stage_kind.rs"]
+mod own_stage_kind;
+
+#[path = "../../../../tests/requirements.rs"]
+mod requirements;
+
+use requirements::trial;
+use runner_testkit::{Ended, Project};
+use std::process::{Command, ExitCode};
+
+const PIPELINE: &str = "\
+version: 1
+name: own
+stages:
+  market: { uses: ingest/bars, with: { path: bars.csv } }
+  drawdown: { uses: acme/drawdown, needs: { bars: market }, with: { window: 2 } }
+  env: { uses: env/stocks, needs: { bars: market, features: drawdown }, with: { split: { test: 0.5 } } }
+";
+
+const BARS: &str = "\
+symbol,date,close
+A,2019-12-30,10
+A,2019-12-31,8
+A,2020-01-02,6
+B,2019-12-30,5
+B,2019-12-31,7
+B,2020-01-02,7
+";
+
+/// The variable that makes this test the program of the example.
+const IS_PROGRAM: &str = "RUNNER_TEST_OWN_KIND";
+
+/// Runs the program of the example.
+fn program(project: &Project, args: &[&str]) -> Ended {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    project.at_home(&mut command).args(args).env(IS_PROGRAM, "1");
+    command.output().unwrap().into()
+}
+
+fn a_kind_of_another_crate_runs_in_a_pipeline() {
+    let project = Project::new(PIPELINE);
+    project.write("bars.csv", BARS);
+    let exec = ["exec", "p.yaml", "--json", "drawdown"];
+    let first = program(&project, &exec);
+    assert_eq!(first.code, 0, "{}", first.text());
+    assert_eq!(first.stages("ran"), ["market", "drawdown"]);
+    assert_eq!(program(&project, &exec).stages("ran"), Vec::<String>::new());
+    let show = program(&project, &["show", "latest/drawdown.features"]);
+    // 8 / 10 - 1 and 6 / 8 - 1 of A, none of B.
+    for value in ["-0.2", "-0.25"] {
+        assert!(show.stdout.contains(value), "{}", show.text());
+    }
+}
+
+fn mistakes_are_found_before_anything_runs() {
+    let project = Project::new(PIPELINE.replace("window: 2", "windw: 2"));
+    project.write("bars.csv", BARS);
+    let wrong = program(&project, &["plan", "p.yaml"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.text());
+    assert!(wrong.stderr.contains("did you mean `window`?"), "{}", wrong.stderr);
+    project.write("p.yaml", PIPELINE.replace("window: 2", "window: 0"));
+    let wrong = program(&project, &["plan", "p.yaml"]);
+    assert!(wrong.stderr.contains("give 1 or more"), "{}", wrong.stderr);
+    let shown = program(&project, &["stages", "acme/drawdown"]).stdout;
+    assert!(shown.contains("window: integer  [252]"), "{shown}");
+    assert!(program(&project, &["schema"]).stdout.contains("acme/drawdown"));
+}
+
+fn main() -> ExitCode {
+    if std::env::var_os(IS_PROGRAM).is_some() {
+        return own_stage_kind::main();
+    }
+    requirements::run(vec![
+        trial(
+            "a_kind_of_another_crate_runs_in_a_pipeline",
+            None,
+            a_kind_of_another_crate_runs_in_a_pipeline,
+        ),
+        trial(
+            "mistakes_are_found_before_anything_runs",
+            None,
+            mistakes_are_found_before_anything_runs,
+        ),
+    ])
+}
