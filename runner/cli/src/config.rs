@@ -15,8 +15,8 @@
 //!   timeout: 5s                  # the time without a response after which a run continues without it
 //!   upload_time: 5m              # the longest wait for uploads at the end of a run
 //! isolation: auto                # the default of `run:` stages: auto, required or none
-//! python: ../env                 # the interpreter of Python stages that name none: a program on PATH, or the
-//!                                # path of one or of a virtual environment, relative to here
+//! python: ../env                 # the interpreter of `uses: python` and of kinds of packages that name none: a
+//!                                # program on PATH, or the path of one or of an environment, relative to here
 //! ```
 //!
 //! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials

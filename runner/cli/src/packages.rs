@@ -63,9 +63,12 @@ fn describe(session: &Session, home: &Path, node: &Node, import: Import) -> Resu
     let events: Arc<dyn EventSink> = Arc::new(Warnings(session.verbosity));
     let executor = Some(executor).filter(|_| import == Import::Allowed);
     let hit = run_alone(node, &store, executor, &options, &Control::default(), &events);
-    let hit = hit.map_err(|err| match err.hint {
-        Some(hint) => Failure::usage(err.message).hint(hint),
-        None => Failure::usage(err.message),
+    let hit = hit.map_err(|err| Failure {
+        // The log that a hint names is removed; its last lines are in the message.
+        hint: err
+            .hint
+            .filter(|hint| !hint.contains(&*scratch.path().to_string_lossy())),
+        ..Failure::usage(err.message)
     })?;
     let hit = hit.ok_or_else(|| Failure::usage("it has not been imported yet"))?;
     let digest = hit.outputs.values().next().copied();

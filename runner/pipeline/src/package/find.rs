@@ -18,6 +18,9 @@ use std::time::Duration;
 /// The group of entry points that declare stage kinds.
 const GROUP: &str = "runner.stages";
 
+/// The hint at a package whose code is wrong.
+const AUTHORS: &str = "tell its authors";
+
 /// The time that a package has to describe its kinds.
 const TIME: Duration = Duration::from_secs(30);
 
@@ -228,6 +231,7 @@ impl<'a> Packages<'a> {
         let described = describe(&node).map_err(|(message, hint)| {
             let message = message.replace("`runner_kinds:describe`", "it");
             let message = format!("the package {package} does not describe its kinds: {message}");
+            let hint = if hint.is_empty() { AUTHORS.to_owned() } else { hint };
             NoKinds::Wrong((message, hint))
         })?;
         let package_of = Package {
@@ -238,7 +242,7 @@ impl<'a> Packages<'a> {
         };
         kept(&described, prefix, &package_of).map_err(|message| {
             let message = format!("the package {package} does not describe its kinds: {message}");
-            NoKinds::Wrong((message, "tell its authors".to_owned()))
+            NoKinds::Wrong((message, AUTHORS.to_owned()))
         })
     }
 }

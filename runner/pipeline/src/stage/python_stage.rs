@@ -32,8 +32,8 @@ pub(crate) struct Settings {
     call: Option<Text<Call>>,
     /// The directory of the function's modules, relative to the pipeline; the pipeline's own by default.
     path: Option<Text<ModuleRoot>>,
-    /// The interpreter: a program on PATH, the path of one, or the directory of an environment; `python3` by
-    /// default. Part of the key, with its packages.
+    /// The interpreter: a program on PATH, the path of one, or the directory of an environment; that of
+    /// `config.yaml`, or `python3`, by default. Part of the key, with its packages.
     python: Option<String>,
     /// The file that lists the environment's packages: part of the key.
     lock: Option<String>,
