@@ -6,8 +6,8 @@
 //!   drawdown: { uses: acme/drawdown, needs: { bars: market }, with: { window: 60 } }
 //! ```
 //!
-//! `cargo run --release --example own_stage_kind -- exec pipeline.yaml` runs it: all commands are there, and the
-//! worker processes, in which stages run, are this program too.
+//! `cargo run --release --example own_stage_kind -- exec pipeline.yaml` runs it: all commands are there, and
+//! the worker processes, in which stages run, are this program too.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use stages_core::dataset::DataSet;

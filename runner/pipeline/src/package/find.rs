@@ -164,7 +164,8 @@ impl<'a> Packages<'a> {
         }
         if !is_kind_name(&point.name) {
             return Some(format!(
-                "the package {package} declares `{name}`, which is no prefix: lowercase letters, digits and `_`"
+                "the package {package} declares `{name}`, which is no prefix: lowercase letters, digits and \
+                `_`"
             ));
         }
         let packages: BTreeSet<String> = all
@@ -210,7 +211,8 @@ impl<'a> Packages<'a> {
         if !files.iter().any(|file| own.contains(&file.name)) {
             return wrong(
                 format!(
-                    "the module `{module}` of the entry point `{prefix}` is not a file of the package {package}"
+                    "the module `{module}` of the entry point `{prefix}` is not a file of the package \
+                    {package}"
                 ),
                 "it has to be one; a package that is installed in place (`pip install -e`) is not seen by \
                 isolated programs: install it by `pip install PATH`",

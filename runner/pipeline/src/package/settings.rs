@@ -346,7 +346,9 @@ mod tests {
             "$defs": { "Band": { "type": "object", "required": ["low"], "properties": {
                 "low": { "type": "number" }, "high": { "type": "number", "default": 1 } } } },
             "properties": {
-                "window": { "type": "integer", "minimum": 1, "default": 20, "description": "in\u{1b}[31m days" },
+                "window": {
+                    "type": "integer", "minimum": 1, "default": 20, "description": "in\u{1b}[31m days",
+                },
                 "model": { "enum": ["svi", "sabr"], "default": "svi" },
                 "band": { "anyOf": [{ "$ref": "#/$defs/Band" }, { "type": "null" }], "default": null },
                 "deltas": { "type": "array", "items": { "type": "number" }, "maxItems": 3, "default": [0.5] },
@@ -360,7 +362,8 @@ mod tests {
     fn defaults_are_filled_in_and_numbers_have_one_form() {
         let with = json!({ "window": "1_000", "band": { "low": 2 }, "deltas": [1, 0.25] });
         let expected = json!({
-            "window": 1000, "model": "svi", "band": { "low": 2.0, "high": 1 }, "deltas": [1.0, 0.25], "title": "",
+            "window": 1000, "model": "svi", "band": { "low": 2.0, "high": 1 }, "deltas": [1.0, 0.25],
+            "title": "",
         });
         assert_eq!(resolve(&schema(), &with).unwrap(), expected);
         assert_eq!(resolve(&schema(), &Value::Null).unwrap()["window"], 20);

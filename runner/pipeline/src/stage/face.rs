@@ -28,7 +28,8 @@ impl<'a> Face<'a> {
     }
 }
 
-/// Finds the kinds of the installed package with a prefix that a stage names; `None` if an error was reported.
+/// Finds the kinds of the installed package with a prefix that a stage names; `None` if an error was
+/// reported.
 type FindPackage<'f> = dyn Fn(&str, &Stage, &mut Problems) -> Option<Kinds> + 'f;
 
 /// The stage kind or program of each stage.

@@ -117,7 +117,8 @@ mod tests {
         };
         write(
             "acme_runner-1.2.dist-info/entry_points.txt",
-            "[console_scripts]\nx = y:z\n\n[runner.stages]\n# none = a:b\nacme = acme_runner:stages\n b=c\n[other]\nd=e\n",
+            "[console_scripts]\nx = y:z\n\n[runner.stages]\n# none = a:b\nacme = acme_runner:stages\n b=c\n\
+            [other]\nd=e\n",
         );
         write("plain-1.dist-info/METADATA", "Name: plain\n");
         fs::create_dir_all(site.join("odd-1.dist-info/entry_points.txt")).unwrap();
