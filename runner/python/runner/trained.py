@@ -1,4 +1,4 @@
-"""What a function of `train/python` returns: a policy that was trained, in one of three forms.
+"""What a function of `train/python` returns: a policy that was trained, in one of four forms.
 
 Files are bytes, or the path of a file.
 """
@@ -33,6 +33,17 @@ class Onnx:
 
     Attributes:
         model: its bytes, or the path of its file.
+    """
+
+    model: bytes | str | PathLike[str]
+
+
+@dataclass
+class Sb3:
+    """A model of stable-baselines3 or sb3-contrib with the policy `MlpPolicy` or `MlpLstmPolicy`, which then runs natively.
+
+    Attributes:
+        model: the bytes, or the path, of the file that its `save` wrote.
     """
 
     model: bytes | str | PathLike[str]

@@ -157,6 +157,8 @@ def main(carry_out):
     request = json.loads(read_line(control))
     limit(request["start_limit"])
     sys.path[0] = request["root"]
+    if "package" in request:
+        sys.path.insert(0, request["package"])
     try:
         carry_out(request, shared, control)
         return

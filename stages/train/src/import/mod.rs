@@ -1,6 +1,6 @@
 //! Policies that other libraries trained.
 
-mod sb3;
+pub(crate) mod sb3;
 pub(crate) mod stage;
 #[cfg(test)]
 mod tests;

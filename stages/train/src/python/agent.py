@@ -176,6 +176,8 @@ def write_policy(path, policy, what):
         about["files"] = [add(str(name), data) for name, data in sorted(policy.files.items())]
     elif isinstance(policy, trained.Onnx):
         about = {"form": "onnx", "files": [add("model.onnx", policy.model)]}
+    elif isinstance(policy, trained.Sb3):
+        about = {"form": "sb3", "files": [add("model.zip", policy.model)]}
     elif isinstance(policy, trained.Weights):
         about = {"form": "native", "architecture": plain(policy.architecture), "observation_normalisation": plain(policy.observation_normalisation)}
         tensors = []
@@ -188,7 +190,7 @@ def write_policy(path, policy, what):
     else:
         raise Error(
             f"{what} is of the type `{type(policy).__qualname__}`",
-            "return `runner.trained.Saved`, `Onnx` or `Weights` (docs/agents.md)",
+            "return `runner.trained.Saved`, `Onnx`, `Sb3` or `Weights` (docs/agents.md)",
         )
     with open(path, "wb") as file:
         file.write(json.dumps(about, allow_nan=False).encode() + b"\n")
@@ -396,7 +398,6 @@ def load_packages():
 
 def train(request, shared, control):
     load_packages()
-    sys.path.insert(0, request["package"])
     global Error
     from runner import Error, gymnasium as adapter
 

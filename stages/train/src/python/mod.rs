@@ -15,26 +15,3 @@ mod stage;
 
 pub use config::PythonTrainConfig;
 pub use stage::PythonTrain;
-
-/// The modules of the Python package that the function sees, by their names in the package.
-const PACKAGE: &[(&str, &str)] = &[
-    (
-        "__init__.py",
-        include_str!("../../../../runner/python/runner/__init__.py"),
-    ),
-    ("_error.py", include_str!("../../../../runner/python/runner/_error.py")),
-    ("_stage.py", include_str!("../../../../runner/python/runner/_stage.py")),
-    (
-        "gymnasium.py",
-        include_str!("../../../../runner/python/runner/gymnasium.py"),
-    ),
-    (
-        "stable_baselines3.py",
-        include_str!("../../../../runner/python/runner/stable_baselines3.py"),
-    ),
-    ("torch.py", include_str!("../../../../runner/python/runner/torch.py")),
-    (
-        "trained.py",
-        include_str!("../../../../runner/python/runner/trained.py"),
-    ),
-];

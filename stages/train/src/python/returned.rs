@@ -2,6 +2,7 @@
 
 use super::config::PythonTrainConfig;
 use super::stage::PythonTrain;
+use crate::import::sb3;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stages_core::{Context, StageError, StageKind as _};
@@ -27,6 +28,8 @@ enum Returned {
     },
     /// A model, with its length.
     Onnx { files: Vec<(String, usize)> },
+    /// A file of stable-baselines3, with its length.
+    Sb3 { files: Vec<(String, usize)> },
     /// Tensors of f32, by name and shape.
     Native {
         architecture: Value,
@@ -94,6 +97,10 @@ impl Maker<'_> {
                 let kind = PythonTrain::NAME;
                 let policy = OtherPolicy::new(kind, None, self.spec.clone(), Form::Python(form), all);
                 Ok(AnyPolicy::Other(policy))
+            }
+            Returned::Sb3 { files } => {
+                let bytes = take(&mut rest, files.iter().map(|(_, len)| len).sum())?;
+                sb3::policy(bytes, &self.context.store, self.spec).map(AnyPolicy::Native)
             }
             Returned::Onnx { .. } => Err(StageError::new("a model in ONNX cannot be returned yet")),
         }

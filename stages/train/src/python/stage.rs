@@ -1,6 +1,5 @@
 //! The stage kind `train/python`.
 
-use super::PACKAGE;
 use super::arrays::Arrays;
 use super::beside;
 use super::config::PythonTrainConfig;
@@ -10,13 +9,13 @@ use crate::selection::Selected;
 use crate::stage::{ENV, OUTPUTS};
 use crate::validation::Validation;
 use crate::{checkpoint, metrics};
-use cache::{ArtifactBuilder, MemoKey, Workspace};
+use cache::{ArtifactBuilder, MemoKey};
 use serde_json::json;
 use stages_core::{
     ConfigProblem, Context, Given, Outputs, PlanContext, Planned, PortType, Ports, Share, Source, StageError,
     StageKind, memo_key,
 };
-use stages_env::python::{Launch, Versions, Worker, interpreter, project_files, remember, write};
+use stages_env::python::{Launch, Versions, Worker, interpreter, project_files, remember, write_package};
 use stages_env::{ActionSpace, OpenOptions, Split};
 use std::path::Path;
 use std::time::Duration;
@@ -88,14 +87,6 @@ fn scratch_key(config: &PythonTrainConfig, given: &Given<'_>) -> Result<MemoKey,
     Ok(memo_key(&name, &parts))
 }
 
-/// Writes the modules of the Python package that the function sees.
-fn package(dir: &Workspace) -> Result<(), StageError> {
-    for (name, text) in PACKAGE {
-        write(dir.path(), &format!("runner/{name}"), text.as_bytes())?;
-    }
-    Ok(())
-}
-
 /// The processes in which functions run.
 const AGENT: Worker = Worker {
     program: include_str!("agent.py"),
@@ -121,7 +112,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
     }
     let scratch = context.store.scratch(scratch_key(config, &given)?)?;
     let (modules, home) = (context.store.workspace()?, context.store.workspace()?);
-    package(&modules)?;
+    write_package(modules.path())?;
     let project = project_files(&context.sources, home.path())?.into_iter().collect();
     let arrays = Arrays::new(&spec, config.n_envs)?;
     let space = &spec.action_space;
