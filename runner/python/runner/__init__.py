@@ -14,10 +14,10 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Literal
 
 from ._error import Error
-from ._kind import kind
 from ._stage import stage
 
 if TYPE_CHECKING:
+    from ._kind import kind
     from ._runs import Artifact, Comparison, Run, Stage, compare, exec, run, runs
     from .gymnasium import VectorEnv
     from .policy import Policy
@@ -26,18 +26,18 @@ __all__ = ["Artifact", "Comparison", "Error", "Run", "Stage", "compare", "exec",
 __version__ = "0.1.0"
 
 # What they import takes ten times as long as the rest: a stage's function that imports `stage` alone does without.
-_OF_RUNS = frozenset(("Artifact", "Comparison", "Run", "Stage", "compare", "exec", "run", "runs"))
+_LATER = {"kind": "._kind", **dict.fromkeys(("Artifact", "Comparison", "Run", "Stage", "compare", "exec", "run", "runs"), "._runs")}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _OF_RUNS:
+    if name not in _LATER:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    value = globals()[name] = getattr(import_module("._runs", __name__), name)
+    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_RUNS})
+    return sorted({*globals(), *_LATER})
 
 
 def load_env(

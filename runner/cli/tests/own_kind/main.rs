@@ -11,6 +11,7 @@ mod requirements;
 
 use requirements::trial;
 use runner_testkit::{Ended, Project};
+use stages_core::{Context, Outputs, Ports, StageError, StageKind, erase};
 use std::process::{Command, ExitCode};
 
 const PIPELINE: &str = "\
@@ -34,6 +35,9 @@ B,2020-01-02,7
 
 /// The variable that makes this test the program of the example.
 const IS_PROGRAM: &str = "RUNNER_TEST_OWN_KIND";
+
+/// The value of the variable with which the program has [`Taken`] in place of the example's kind.
+const TAKEN: &str = "taken";
 
 /// Runs the program of the example.
 fn program(project: &Project, args: &[&str]) -> Ended {
@@ -71,15 +75,50 @@ fn mistakes_are_found_before_anything_runs() {
     assert!(program(&project, &["schema"]).stdout.contains("acme/drawdown"));
 }
 
+/// A kind whose prefix is a family of the program.
+struct Taken;
+
+impl StageKind for Taken {
+    type Config = own_stage_kind::DrawdownConfig;
+    const NAME: &'static str = "env/taken";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "";
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[],
+    };
+
+    fn run(&self, _: &Self::Config, _: &Context) -> Result<Outputs, StageError> {
+        Ok(Outputs::new())
+    }
+}
+
+fn a_prefix_of_the_program_is_refused() {
+    let project = Project::new(PIPELINE);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    project.at_home(&mut command).arg("stages").env(IS_PROGRAM, TAKEN);
+    let ended: Ended = command.output().unwrap().into();
+    assert_eq!(ended.code, 2, "{}", ended.text());
+    let message = "the stage kind `env/taken` has the prefix `env`, which is this program's own";
+    assert!(ended.stderr.contains(message), "{}", ended.stderr);
+}
+
 fn main() -> ExitCode {
-    if std::env::var_os(IS_PROGRAM).is_some() {
-        return own_stage_kind::main();
+    match std::env::var(IS_PROGRAM).as_deref() {
+        Ok(TAKEN) => return ExitCode::from(runner::main_with(vec![erase(Taken)])),
+        Ok(_) => return own_stage_kind::main(),
+        Err(_) => {}
     }
     requirements::run(vec![
         trial(
             "a_kind_of_another_crate_runs_in_a_pipeline",
             None,
             a_kind_of_another_crate_runs_in_a_pipeline,
+        ),
+        trial(
+            "a_prefix_of_the_program_is_refused",
+            None,
+            a_prefix_of_the_program_is_refused,
         ),
         trial(
             "mistakes_are_found_before_anything_runs",

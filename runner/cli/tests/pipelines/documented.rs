@@ -6,6 +6,8 @@
 //! | `sh` | commands, whose arguments are parsed |
 //! | `python` | compiled, where there is a Python |
 //! | `json`, `csv` | read |
+//! | `rust` | lines of the crate's examples, which are compiled |
+//! | `toml` | a package's project, which the test of packages installs |
 //! | `text` | what is not to be run: output, and forms with `…` |
 
 use runner_pipeline::{LoadOptions, PipelineErrors, load};
@@ -76,7 +78,7 @@ fn of(tag: &str) -> impl Iterator<Item = Example> {
 /// Every block has a tag that says how it is checked; few are not.
 #[test]
 fn every_example_is_checked_or_says_that_it_is_not() {
-    let known = ["yaml", "sh", "python", "json", "csv", "text"];
+    let known = ["yaml", "sh", "python", "json", "csv", "rust", "toml", "text"];
     let mut unchecked = 0;
     for example in examples() {
         assert!(
@@ -314,8 +316,9 @@ fn yaml_is_planned() {
         tried += 1;
         let keys = keys(&example.text);
         let has = |key: &str| keys.iter().any(|(found, _)| *found == key);
-        // Files of other programs, and the machine's own configuration.
-        let of_others = example.text.starts_with("# config.yaml") || has("plots");
+        // Files of other programs, the machine's own configuration, and the package that has a test of its own.
+        let of_others =
+            example.text.starts_with("# config.yaml") || has("plots") || example.text.contains("uses: acme/");
         let problem = if of_others {
             None
         } else if has("table") && has("columns") {
@@ -345,6 +348,18 @@ fn yaml_is_planned() {
     println!("documented YAML: tried {tried}, right {}", tried - refused.len());
     assert!(refused.is_empty(), "{}", refused.join("\n"));
     assert!(tried > 30, "{tried}");
+}
+
+#[test]
+fn rust_stands_in_examples() {
+    let files = std::fs::read_dir("examples").unwrap();
+    let texts = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let texts: String = texts.collect();
+    for example in of("rust") {
+        for line in example.text.lines() {
+            assert!(texts.contains(line), "{}: no example has `{line}`", example.place());
+        }
+    }
 }
 
 /// Every command is known, with its options: `--help` after them prints the help only if they parse.
