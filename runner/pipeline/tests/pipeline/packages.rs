@@ -116,7 +116,7 @@ impl Machine {
             });
             let text: Vec<String> = errors.collect();
             let dir = fs::canonicalize(self.dir.path()).unwrap().display().to_string();
-            text.join("\n").replace(&dir, "")
+            text.join("\n").replace(&dir, "DIR")
         })
     }
 }
