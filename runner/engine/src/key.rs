@@ -8,7 +8,7 @@
 //! | digests of the source files, and their names relative to the source's root | yes | contents; a file name may carry meaning |
 //! | of a `run:` stage: the command's text, its `env:` and `outputs:` with their types, its `files:` | yes | they are its configuration |
 //! | `shell: sh`, `network: true`, `container:` | yes | what runs the command, and what it reaches |
-//! | `tools:` | yes | an executable by its content or by `version:`, a virtual environment by its lock file and its interpreter's version |
+//! | `tools:` | yes | an executable by its content or by `version:`, a virtual environment by its lock file (or the records of its packages) and its interpreter's version |
 //! | name of the stage, of the pipeline, of the stages that it needs | no | names do not affect results |
 //! | comments, order of keys, spelling of a value | no | the configuration is typed before it is hashed |
 //! | absolute paths, modification times, the machine | no | they differ between checkouts |
@@ -99,7 +99,8 @@ pub struct ToolDigest {
     /// True for a virtual environment that can import its interpreter's packages.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub system_packages: bool,
-    /// The program's executable, listed with an empty name, or the virtual environment's lock file.
+    /// The program's executable, listed with an empty name, or the virtual environment's lock file or
+    /// records of packages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<SourceDigest>,
 }

@@ -1,9 +1,9 @@
-"""What a stage costs besides its work: a function of Python, called once or by partition, beside a program and a built-in stage, on the same bars.
+"""What a stage costs besides its work: a function of Python, called once, by symbol or by partition, beside a program and a built-in stage, on the same bars.
 
     python runner/python/benches/stage_overhead.py [REPETITIONS]
 
 The bars are of one symbol, a row for each of so many years, which are as many partitions. The least of the repetitions is shown, each in a store of its own. `again` is a new last
-row: of the partitions, one is computed.
+row: of the partitions, one is computed. What is new code is checked (`checked`); the other stages by partition leave that out.
 """
 
 import os
@@ -20,10 +20,22 @@ from runner import stage
 def whole(ctx, bars):
     return bars.select(["symbol", "date"]).append_column("value", bars["close"])
 
+@stage(by="symbol")
+def by_symbol(ctx, bars):
+    return whole(ctx, bars)
+
+@stage(lookback=1)
+def lookback(ctx, bars):
+    return whole(ctx, bars)
+
+checked = lookback
+
 @stage(by="partition")
 def by_partition(ctx, bars):
     return whole(ctx, bars)
 """
+
+FUNCTIONS = ["whole", "by_symbol", "by_partition", "lookback", "checked"]
 
 
 def pipeline():
@@ -44,8 +56,7 @@ def pipeline():
                 "needs": {"bars": "bars"},
                 "outputs": {"bars": {"path": "out.csv", "type": "bars"}},
             },
-            "whole": {**python, "call": "functions:whole"},
-            "by_partition": {**python, "call": "functions:by_partition"},
+            **{name: {**python, "call": f"functions:{name}", "check": "whole" if name == "checked" else "none"} for name in FUNCTIONS},
         },
     }
 
@@ -58,7 +69,7 @@ def write(directory, years, extra=0):
 
 def main():
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    stages = ["built_in", "program", "whole", "by_partition"]
+    stages = ["built_in", "program", *FUNCTIONS]
     best = {}
     for years in YEARS:
         for _ in range(repetitions):

@@ -1,5 +1,6 @@
 """The code in the documentation is run as it stands there: names of runs, interpreters and budgets are all that is exchanged."""
 
+import json
 import os
 import re
 import subprocess
@@ -87,15 +88,27 @@ def pipeline(document, text, directory, stages):
     return file
 
 
-def test_stages(tmp_path):
+def markets():
+    """Bars of many symbols over several partitions: simulated, and real ones where there are."""
+    yield {"uses": "ingest/simulated_panel", "with": {"stocks": 7, "days": 600}}
+    shared = os.environ.get("RUNNER_TEST_DATA")
+    if shared:
+        yield {"uses": "ingest/bars", "with": {"path": f"{shared}/data/equities/dow36_daily_2007_2024.parquet"}}
+
+
+@pytest.mark.parametrize("market", markets(), ids=lambda market: market["uses"])
+def test_stages(tmp_path, market):
     (tmp_path / "my_stages.py").write_text(block("python.md", "python", "# my_stages.py"), encoding="utf-8")
-    market = "  market: { uses: ingest/simulated_panel, with: { stocks: 2, days: 300 } }"
-    file = pipeline("python.md", "call: my_stages:make_factors", tmp_path, market.replace("market:", "panel:"))
-    file.write_text(file.read_text().replace("bars: market.bars", "bars: panel.bars"))
+    file = pipeline("python.md", "call: my_stages:make_factors", tmp_path, f"  market: {json.dumps(market)}")
     run = runner.exec(file, directory=tmp_path, progress=False)
-    factors = run["factors.factors"].to_arrow()
-    assert factors.column_names == ["symbol", "date", "momentum"]
-    assert len(factors) > 400
+    factors = run["factors.factors"].to_pandas().astype({"symbol": str})
+    bars = run["market.bars"].to_pandas().astype({"symbol": str}).sort_values(["symbol", "date"])
+    assert bars["symbol"].nunique() > 5
+    # Over all rows of each symbol, whatever the partitions.
+    bars["expected"] = bars["close"] / bars.groupby("symbol")["close"].shift(20) - 1.0
+    both = bars.dropna(subset=["expected"]).merge(factors, on=["symbol", "date"], how="outer", indicator=True)
+    assert (both["_merge"] == "both").all()
+    assert ((both["expected"] - both["momentum"]).abs() < 1e-12).all()
     assert run.metrics["factors"]["data/rows"] > 0
 
 

@@ -115,14 +115,22 @@ def test_a_function_is_declared():
     def by_partition(ctx, bars):
         return bars
 
+    @runner.stage(lookback=3)
+    def by_symbol(ctx, bars):
+        return bars
+
     @runner.stage
     def whole(ctx, bars):
         return bars
 
-    assert by_partition.__runner_stage__ == {"by": "partition", "of": None, "state": True}
+    assert by_partition.__runner_stage__ == {"by": "partition", "of": None, "lookback": None, "state": True}
+    assert by_symbol.__runner_stage__ == {"by": "symbol", "of": None, "lookback": 3, "state": False}
+    assert whole.__runner_stage__["by"] is None
     assert whole(None, 3) == 3
     with pytest.raises(ValueError, match="partition"):
         runner.stage(by="row")
+    with pytest.raises(ValueError, match="number of rows"):
+        runner.stage(lookback=-1)
 
 
 def test_errors(run, directory):

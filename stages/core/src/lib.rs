@@ -20,6 +20,7 @@ pub mod periods;
 pub mod port;
 pub mod python;
 pub mod read;
+pub mod row_digest;
 pub mod schedule;
 pub mod settings;
 pub mod table;

@@ -28,6 +28,7 @@ mod policy_act;
 mod policy_export;
 mod python_agents;
 mod python_envs;
+mod python_parts;
 mod python_stages;
 mod python_to_onnx;
 mod reasoning;

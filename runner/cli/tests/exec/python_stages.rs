@@ -23,7 +23,7 @@ fn with_outputs(python: &str, outputs: &str) -> PipelineText {
 }
 
 /// Bars that a program writes, and factors that a function computes of them.
-fn with_function(python: &str) -> PipelineText {
+pub(crate) fn with_function(python: &str) -> PipelineText {
     with_outputs(python, "{ factors: features }")
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn python() -> Option<String> {
 }
 
 /// Bars of these symbols on these days, whose closes differ.
-fn bars(symbols: usize, days: &[&str]) -> String {
+pub(crate) fn bars(symbols: usize, days: &[&str]) -> String {
     let mut text = "symbol,date,close\n".to_owned();
     for symbol in 0..symbols {
         for (i, day) in days.iter().enumerate() {
@@ -65,7 +65,7 @@ fn bars(symbols: usize, days: &[&str]) -> String {
     text
 }
 
-const DAYS: [&str; 6] = [
+pub(crate) const DAYS: [&str; 6] = [
     "2019-12-30",
     "2019-12-31",
     "2020-01-02",
@@ -74,7 +74,7 @@ const DAYS: [&str; 6] = [
     "2020-01-07",
 ];
 
-fn project(python: &str, module: &str) -> Project {
+pub(crate) fn project(python: &str, module: &str) -> Project {
     let project = Project::new(with_function(python));
     project.write("my_stages.py", module);
     project.write("helpers/__init__.py", "");
@@ -84,7 +84,7 @@ fn project(python: &str, module: &str) -> Project {
 }
 
 /// The rows of `factors` in the last run, by symbol and date, read by pyarrow: symbol and value.
-fn rows(project: &Project, python: &str) -> Vec<(String, f64)> {
+pub(crate) fn rows(project: &Project, python: &str) -> Vec<(String, f64)> {
     const READ: &str = "\
 import sys, pyarrow.parquet as pq, pathlib
 for path in sorted(pathlib.Path(sys.argv[1]).rglob('*.parquet')):
@@ -108,7 +108,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).rglob('*.parquet')):
     text.lines().map(row).collect()
 }
 
-fn ok(ended: &Ended) {
+pub(crate) fn ok(ended: &Ended) {
     assert_eq!(ended.code, 0, "{}", ended.text());
 }
 
@@ -124,7 +124,7 @@ fn memos(ended: &Ended) -> Vec<(u64, u64)> {
 }
 
 /// The last lines of the log of `factors` in the last run.
-fn log(project: &Project) -> String {
+pub(crate) fn log(project: &Project) -> String {
     project.run(&["show", "latest/factors"]).text()
 }
 

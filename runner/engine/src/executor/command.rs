@@ -179,7 +179,7 @@ impl Run<'_> {
             let error = timed_out(limit);
             return Err(match &self.command.python {
                 // The driver writes where it was.
-                Some(_) => self.with_log(error, isolated),
+                Some(_) => self.with_log(error, dir, isolated),
                 None => error,
             });
         }
@@ -199,7 +199,7 @@ impl Run<'_> {
         if let Some(limit) = self.program.memory.filter(|_| ended.out_of_memory) {
             let error = StageError::new(format!("was killed for memory: its limit is {}", text::size(limit)));
             let error = error.hint("raise `memory:` in the stage's `resources:`");
-            return Err(self.with_log(error, isolated));
+            return Err(self.with_log(error, dir, isolated));
         }
         if status.success() {
             return Ok(());
@@ -212,7 +212,7 @@ impl Run<'_> {
             .as_ref()
             .and_then(|_| Calling::error(dir, &|| Ok(())));
         if let Some(error) = reported {
-            return Err(self.with_log(error, isolated));
+            return Err(self.with_log(error, dir, isolated));
         }
         let program = match &self.command.python {
             Some(python) => format!("the interpreter that calls `{}`", python.call),
@@ -223,7 +223,7 @@ impl Run<'_> {
             Some((reason, hint)) => StageError::new(format!("{what}: {reason}")).hint(hint),
             None => full(&dir.host("work"), &what).unwrap_or_else(|| StageError::new(what)),
         };
-        Err(self.with_log(error, isolated))
+        Err(self.with_log(error, dir, isolated))
     }
 
     /// Stores the program's outputs.
@@ -236,7 +236,7 @@ impl Run<'_> {
         let stop = || self.stop();
         let mut outputs = match calling {
             Some(calling) => calling.take_in(dir).map_err(|err| match err.cause {
-                Cause::Failed => self.with_log(err, isolated),
+                Cause::Failed => self.with_log(err, dir, isolated),
                 _ => err,
             })?,
             None => BTreeMap::new(),
@@ -252,6 +252,7 @@ impl Run<'_> {
                         "the command succeeded, but its output `{name}` (`{file}`) is missing"
                     ))
                     .hint(format!("the command must write it at ${{outputs.{name}}}")),
+                    dir,
                     isolated,
                 ));
             }

@@ -3,6 +3,7 @@
 use super::command_run::Run;
 use super::invisible::{self, Host};
 use super::log;
+use super::stage_dir::StageDir;
 use runner_sandbox::Isolated;
 use stages_core::StageError;
 use stages_core::error::Cause;
@@ -11,9 +12,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 
-/// The number of last lines that are shown of a failed program's output, and the number of last bytes in
-/// which they are searched for.
+/// The number of last lines that are shown of a failed program's output, and the numbers of lines and bytes
+/// in which hints are searched for: the exception that caused another stands above it.
 const LAST_LINES: usize = 10;
+const SEARCHED_LINES: usize = 60;
 const LAST_BYTES: u64 = 16 << 10;
 
 /// The longest line that is shown, in characters.
@@ -21,7 +23,7 @@ const LONGEST_LINE: usize = 1000;
 
 impl Run<'_> {
     /// Adds the last lines of the program's output to an error, with the hints that these lines suggest.
-    pub(super) fn with_log(&self, mut error: StageError, isolated: Isolated) -> StageError {
+    pub(super) fn with_log(&self, mut error: StageError, dir: &StageDir, isolated: Isolated) -> StageError {
         let text = log::tail(self.log, LAST_BYTES).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
@@ -35,16 +37,19 @@ impl Run<'_> {
             error.message.extend(line.chars().take(LONGEST_LINE));
         }
         let mut hints: Vec<String> = error.hint.take().into_iter().collect();
-        if isolated == Isolated::Namespaces {
-            let host = Host {
-                path: self.search_path(),
-                home: self.program.host_env.get("HOME").map(Path::new),
-                base: &self.program.base,
-                files: self.files,
-                visible: &self.visible(),
-            };
-            hints.extend(invisible::hints(&last.join("\n"), &host));
-        }
+        let python = self.command.python.as_ref();
+        let host = Host {
+            path: self.search_path(),
+            home: self.program.host_env.get("HOME").map(Path::new),
+            base: &self.program.base,
+            files: self.files,
+            work: &dir.seen(&dir.host("work")),
+            modules: python.map(|python| python.root.as_str()),
+            is_isolated: isolated == Isolated::Namespaces,
+            visible: &self.visible(),
+        };
+        let searched = &lines[lines.len().saturating_sub(SEARCHED_LINES)..];
+        hints.extend(invisible::hints(&searched.join("\n"), &host));
         hints.push(format!("its whole output is in {}", self.log.display()));
         error.hint(hints.join("; "))
     }

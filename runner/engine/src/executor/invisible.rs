@@ -3,7 +3,7 @@
 use runner_pipeline::{find_program, is_shim, program_behind};
 use runner_sandbox::is_visible;
 use stages_core::Source;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The host, in which the hints look for files and programs.
 pub(super) struct Host<'a> {
@@ -15,7 +15,12 @@ pub(super) struct Host<'a> {
     pub base: &'a Path,
     /// The stage's own files, which it can see.
     pub files: &'a [Source],
-    /// The files that the stage saw besides the system's own.
+    /// The stage's working directory, as it saw it.
+    pub work: &'a Path,
+    /// The directory of the modules of a `uses: python` stage, relative to `base`.
+    pub modules: Option<&'a str>,
+    /// True if the stage saw no other files of the host than `visible` and the system's own.
+    pub is_isolated: bool,
     pub visible: &'a [PathBuf],
 }
 
@@ -23,14 +28,14 @@ pub(super) struct Host<'a> {
 pub(super) fn hints(lines: &str, host: &Host<'_>) -> Vec<String> {
     let mut hints: Vec<String> = Vec::new();
     for line in lines.lines() {
-        let named = missing_command(line).and_then(|name| command_hint(name, host));
-        let module = missing_module(line).map(|name| {
-            format!(
-                "the module `{name}` is in no environment that the stage sees: add a virtual \
-                environment, `tools: [./env]`"
-            )
-        });
-        let files = line.split(delimiter).filter_map(|word| path_hint(word, host));
+        let named = missing_command(line)
+            .filter(|_| host.is_isolated)
+            .and_then(|name| command_hint(name, host));
+        let module = missing_module(line).and_then(|name| module_hint(name, host));
+        let is_missing = line.contains("No such file") || line.contains("NotFound");
+        let files = line
+            .split(delimiter)
+            .filter_map(|word| path_hint(word, is_missing, host));
         hints.extend(named.into_iter().chain(module).chain(files));
     }
     let mut known = std::collections::BTreeSet::new();
@@ -56,7 +61,7 @@ fn missing_command(line: &str) -> Option<&str> {
 
 fn missing_module(line: &str) -> Option<&str> {
     let (_, name) = line.split_once("No module named ")?;
-    Some(name.trim_matches(delimiter)).filter(|name| !name.is_empty())
+    name.split(delimiter).find(|name| !name.is_empty())
 }
 
 fn command_hint(name: &str, host: &Host<'_>) -> Option<String> {
@@ -74,25 +79,63 @@ fn command_hint(name: &str, host: &Host<'_>) -> Option<String> {
     ))
 }
 
-fn path_hint(word: &str, host: &Host<'_>) -> Option<String> {
+/// The hint for a module that was not found: of the project, or else of an environment.
+fn module_hint(name: &str, host: &Host<'_>) -> Option<String> {
+    let base: PathBuf = Path::new(host.modules.unwrap_or_default()).join(name.replace('.', "/"));
+    let file = base.with_extension("py");
+    if let Some(hint) = beside(&file, host) {
+        return Some(hint);
+    }
+    if host.base.join(&base).is_dir() {
+        return Some(forgotten(&base.join("*.py")));
+    }
+    // The driver of a Python stage says what to do about a package.
+    (host.modules.is_none() && host.is_isolated).then(|| {
+        format!(
+            "the module `{name}` is in no environment that the stage sees: add a virtual environment, \
+            `tools: [./env]`"
+        )
+    })
+}
+
+/// The hint for a file beside the pipeline that is not one of the stage's.
+fn beside(name: &Path, host: &Host<'_>) -> Option<String> {
+    let is_seen = host.files.iter().any(|file| Path::new(&file.name) == name);
+    let is_below = name.components().all(|part| matches!(part, Component::Normal(_)));
+    let is_forgotten = !is_seen && is_below && !name.as_os_str().is_empty() && host.base.join(name).exists();
+    is_forgotten.then(|| forgotten(name))
+}
+
+fn forgotten(name: &Path) -> String {
+    format!(
+        "`{0}` is beside the pipeline, but not among the stage's files: add `files: [{0}]`",
+        name.display()
+    )
+}
+
+/// The hint for a word of a line; `is_missing` if the line says that there is no such file.
+fn path_hint(word: &str, is_missing: bool, host: &Host<'_>) -> Option<String> {
     let path = Path::new(word.trim_end_matches('.'));
-    if let Ok(name) = path.strip_prefix("/stage/work") {
-        let is_seen = host.files.iter().any(|file| Path::new(&file.name) == name);
-        let is_forgotten = !is_seen && !name.as_os_str().is_empty() && host.base.join(name).exists();
-        return is_forgotten.then(|| {
-            format!(
-                "`{0}` is beside the pipeline, but not among the stage's files: add `files: [{0}]`",
-                name.display()
-            )
-        });
+    if let Ok(name) = path.strip_prefix(host.work) {
+        return beside(name, host);
+    }
+    if is_missing && path.is_relative() {
+        let path = path.strip_prefix(".").unwrap_or(path);
+        // A word without an extension is hardly ever a path.
+        let is_path = path.components().count() > 1 || path.extension().is_some();
+        return beside(path, host).filter(|_| is_path);
     }
     // A word with a single component is hardly ever a path.
-    if !path.is_absolute()
+    if !host.is_isolated
+        || !path.is_absolute()
         || path.components().count() < 3
         || is_visible(path, host.visible)
         || !path.exists()
     {
         return None;
+    }
+    if let Some(hint) = path.strip_prefix(host.base).ok().and_then(|name| beside(name, host)) {
+        return Some(hint);
     }
     Some(format!(
         "`{}` exists, but the stage does not see it: add it to `files:`, or to `tools:` if it is a program",
@@ -132,6 +175,9 @@ mod tests {
             home: None,
             base: dir.path(),
             files: &[],
+            work: Path::new("/stage/work"),
+            modules: None,
+            is_isolated: true,
             visible,
         };
         let found = |line: &str| {
@@ -163,6 +209,19 @@ mod tests {
             is a program"
         );
         assert!(hints(&line, &host(&visible)).is_empty(), "it was visible");
+        for line in [
+            "ModuleNotFoundError: No module named 'plot'",
+            "No module named 'plot'; 'x' is not a package",
+        ] {
+            assert_eq!(
+                found(line),
+                "`plot.py` is beside the pipeline, but not among the stage's files: add `files: [plot.py]`"
+            );
+        }
+        assert_eq!(
+            found("ModuleNotFoundError: No module named 'bin'"),
+            "`bin/*.py` is beside the pipeline, but not among the stage's files: add `files: [bin/*.py]`"
+        );
         assert_eq!(
             found("ModuleNotFoundError: No module named 'numpy'"),
             "the module `numpy` is in no environment that the stage sees: add a virtual environment, \

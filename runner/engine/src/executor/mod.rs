@@ -15,6 +15,7 @@ mod outputs;
 mod program;
 mod protocol;
 mod python;
+mod python_parts;
 mod run_job;
 mod secrets;
 mod stage_dir;

@@ -1,77 +1,59 @@
 //! `uses: python` stages: an isolated program that calls a function through a driver supplied by the engine.
 //!
 //! ```text
-//! stage/needs/.runner/     read-only: the driver, its request, the states of cached partitions
+//! stage/needs/.runner/     read-only: the driver, its request, the states of cached parts
 //! stage/home/.runner/      what the driver reports: events, the way of the call, new states, an error
-//! stage/work/outputs/X/    the tables of the output X: `table.parquet`, or `000012.parquet` of the 13th partition
+//! stage/work/outputs/X/    the tables of the output X: `table.parquet`, or `000012.parquet` of the 13th part
 //! ```
 //!
-//! A function called by partition has a memo for each partition, output and state. The memo's key has
-//! everything that the stage's key has, with that one partition in place of the input, and the state that the
-//! call begins with. The driver is started once, whatever the number of partitions.
+//! A function called by symbol or by partition has a memo for each part, output and state. The memo's key has
+//! everything that the stage's key has, with the rows of that part (and of its lookback) in place of the
+//! input, and the state that the call begins with. The driver is started once, whatever the number of parts.
 
 use super::command_run::Run;
 use super::files::{Stop, failed};
 use super::outputs::{TypedFiles, read_file};
+use super::python_parts::{Cached, Reported, STATE, cached, output_name, parts};
 use super::stage_dir::StageDir;
 use cache::{Artifact, ArtifactDigest, BlobDigest, BlobRef, MemoKey};
 use runner_pipeline::PythonCall;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use stages_core::typed_output::{WrittenFile, is_data_set};
-use stages_core::{EventSink, PortType, StageError, StageEvent, memo_key};
+use stages_core::{EventSink, PortType, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// The Python program that calls the function.
-const DRIVER: &str = include_str!("python_driver.py");
-
-/// The module of stage kinds, which the package `runner` has too.
-const KINDS: &str = include_str!("../../../python/runner/_kind.py");
+/// The Python program that calls the function: its modules, the first of which is started. The declarations
+/// of stages and of kinds are the Python package's.
+const DRIVER: [(&str, &str); 7] = [
+    ("driver.py", include_str!("python_driver/driver.py")),
+    ("driver_calls.py", include_str!("python_driver/driver_calls.py")),
+    ("driver_check.py", include_str!("python_driver/driver_check.py")),
+    ("driver_parts.py", include_str!("python_driver/driver_parts.py")),
+    ("driver_tables.py", include_str!("python_driver/driver_tables.py")),
+    ("_stage.py", include_str!("../../../python/runner/_stage.py")),
+    ("runner_kinds.py", include_str!("../../../python/runner/_kind.py")),
+];
 
 /// The version of the driver, part of the key: it is incremented whenever the same function could give other
-/// results.
-pub(crate) const DRIVER_VERSION: u32 = 1;
-
-const NAME: &str = "python stage v1";
-
-/// The call of a function by partition, as the driver reports it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct ByPartition {
-    /// The input that is partitioned.
-    of: String,
-    /// True if a state is carried from one partition to the next.
-    state: bool,
-}
-
-/// The cached results of a partition.
-#[derive(Clone, Debug)]
-struct Known {
-    outputs: BTreeMap<String, BlobRef>,
-    state: Option<BlobRef>,
-}
-
-/// The cached results of a function that is called by partition.
-struct Cached {
-    by: ByPartition,
-    /// For each partition, its results if they are cached.
-    parts: Vec<Option<Known>>,
-}
+/// results, or fail.
+pub(crate) const DRIVER_VERSION: u32 = 2;
 
 /// A prepared call.
 pub(super) struct Calling<'a> {
     run: &'a Run<'a>,
     call: &'a PythonCall,
-    /// The partitions, if an earlier run of the same code reported that the function is called by partition.
+    /// The parts, if an earlier run of the same code reported that the function is called by parts.
     cached: Option<Cached>,
     /// The text passed to the shell.
     pub text: String,
 }
 
 impl<'a> Calling<'a> {
-    /// Looks up cached partitions, and writes the driver and its request. `paths` are the paths of the inputs
+    /// Looks up cached parts, and writes the driver and its request. `paths` are the paths of the inputs
     /// on the host, by port.
     pub(super) fn new(
         run: &'a Run<'a>,
@@ -93,15 +75,15 @@ impl<'a> Calling<'a> {
             fs::write(&path, bytes).map_err(failed("write", &path))
         };
         let seen = |path: &Path| dir.seen(path).display().to_string();
-        let mut parts = Vec::new();
-        for (i, part) in cached.iter().flat_map(|cached| &cached.parts).enumerate() {
+        let mut known = Vec::new();
+        for (i, part) in cached.iter().flat_map(|cached| &cached.known).enumerate() {
             let mut state = None;
             if let Some(blob) = part.as_ref().and_then(|part| part.state) {
                 let name = format!("state{i}");
                 write(&name, &run.store.blob(blob.blob)?)?;
                 state = Some(seen(&own.join(name)));
             }
-            parts.push(json!({ "known": part.is_some(), "state": state }));
+            known.push(json!({ "known": part.is_some(), "state": state }));
         }
         let inputs: BTreeMap<&str, Value> = run
             .inputs
@@ -140,15 +122,21 @@ impl<'a> Calling<'a> {
             "with": call.with,
             "inputs": inputs,
             "outputs": outputs,
-            "known": cached.as_ref().map(|cached| json!({ "of": cached.by.of, "parts": parts })),
+            "known": cached.as_ref().map(|cached| json!({ "way": cached.way, "parts": known })),
+            // A check is made once for the code.
+            "check": match cached.as_ref().is_some_and(|cached| cached.is_checked) {
+                true => None,
+                false => call.check.mode(),
+            },
             "events": seen(&reports.join("events")),
             "report": seen(&reports.join("report")),
             "error": seen(&reports.join("error")),
             "done": seen(&reports.join("done")),
             "states": seen(&reports.join("states")),
         });
-        write("driver.py", DRIVER.as_bytes())?;
-        write("runner_kinds.py", KINDS.as_bytes())?;
+        for (name, text) in DRIVER {
+            write(name, text.as_bytes())?;
+        }
         write("request.json", request.to_string().as_bytes())?;
         let (driver, request) = (seen(&own.join("driver.py")), seen(&own.join("request.json")));
         let text = format!("exec {} -B {driver} {request}", call.program);
@@ -194,9 +182,9 @@ impl<'a> Calling<'a> {
             );
         }
         let report = read_file(&dir.host("home/.runner/report"), dir, stop)?;
-        let by: Option<ByPartition> = report.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let reported: Option<Reported> = report.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let work = dir.host("work");
-        let Some(by) = by else {
+        let Some(Reported { way, checked }) = reported else {
             return typed()
                 .map(|(name, ty, file)| {
                     let tables = TypedFiles::read(name, &work.join(file), dir, stop)?;
@@ -204,55 +192,57 @@ impl<'a> Calling<'a> {
                 })
                 .collect();
         };
-        let artifact = partitioned(run, &by)?;
-        let cached = self.cached.as_ref().filter(|cached| cached.by == by);
-        let known = |i: usize| cached.and_then(|cached| cached.parts.get(i)?.as_ref());
-        let names: Vec<&str> = artifact.entries.iter().map(|entry| entry.path.as_str()).collect();
+        let cached = self.cached.as_ref().filter(|cached| cached.way == way);
+        let parts = match cached {
+            Some(cached) => &cached.parts,
+            None => &parts(run, &way)?,
+        };
+        let known = |i: usize| cached.and_then(|cached| cached.known.get(i)?.as_ref());
         let mut memos: Vec<(MemoKey, Vec<u8>)> = Vec::new();
         let mut computed: BTreeMap<&str, TypedFiles> = BTreeMap::new();
         for (name, _, file) in typed() {
             computed.insert(name, TypedFiles::read(name, &work.join(file), dir, stop)?);
         }
         let missing = |what: &str, part: &str| {
-            StageError::new(format!("the driver wrote no {what} of the partition `{part}`"))
+            StageError::new(format!("the driver wrote no {what} of `{part}`"))
                 .hint("a module of the stage changed its files")
         };
         let mut files: BTreeMap<&str, Vec<WrittenFile>> = BTreeMap::new();
         let mut before: Option<BlobDigest> = None;
         let mut hits = 0;
-        for i in by_date(artifact) {
+        for (i, part) in parts.iter().enumerate() {
             stop()?;
-            let entry = &artifact.entries[i];
-            let key = |what: &str| run.part_key(&by.of, entry, before, what);
-            let part = format!("{i:06}");
+            let key = |what: &str| part.key(run, &way, before, what);
+            let number = format!("{i:06}");
             let hit = known(i);
             hits += u64::from(hit.is_some());
             for (name, _, _) in typed() {
                 let bytes = match hit {
                     Some(known) => {
-                        let blob = known.outputs.get(name).ok_or_else(|| missing(name, names[i]))?;
+                        let blob = known.outputs.get(name).ok_or_else(|| missing(name, &part.name))?;
                         store.blob(blob.blob)?.to_vec()
                     }
                     None => {
                         let found = computed
                             .get(name.as_str())
-                            .and_then(|tables| tables.bytes(&format!("{part}.parquet")));
-                        let bytes = found.ok_or_else(|| missing(name, names[i]))?;
+                            .and_then(|tables| tables.bytes(&format!("{number}.parquet")));
+                        let bytes = found.ok_or_else(|| missing(name, &part.name))?;
                         memos.push((key(&output_name(name)), bytes.to_vec()));
                         bytes.to_vec()
                     }
                 };
                 files.entry(name).or_default().push(WrittenFile {
-                    name: names[i].to_owned(),
+                    name: part.name.clone(),
                     bytes: bytes.into(),
                 });
             }
-            if by.state {
+            if way.state {
                 let state = match hit {
                     Some(known) => known.state.map(|blob| blob.blob),
                     None => {
-                        let path = dir.host("home/.runner/states").join(&part);
-                        let bytes = read_file(&path, dir, stop)?.ok_or_else(|| missing("state", names[i]))?;
+                        let path = dir.host("home/.runner/states").join(&number);
+                        let bytes =
+                            read_file(&path, dir, stop)?.ok_or_else(|| missing("state", &part.name))?;
                         let digest = BlobRef::of(&bytes).blob;
                         memos.push((key(STATE), bytes));
                         Some(digest)
@@ -270,115 +260,11 @@ impl<'a> Calling<'a> {
             let value = store.put(&bytes)?;
             store.put_memo(key, value)?;
         }
-        let value = store.put(json!(by).to_string().as_bytes())?;
-        store.put_memo(run.way_key(), value)?;
-        let total = artifact.entries.len() as u64;
+        way.store(run, checked)?;
+        let total = parts.len() as u64;
         run.events.emit(StageEvent::Memo { hits, total });
         Ok(outputs)
     }
-}
-
-/// The name of a state in memo keys.
-const STATE: &str = "state";
-
-/// The name of an output in memo keys.
-fn output_name(name: &str) -> String {
-    format!("output {name}")
-}
-
-impl Run<'_> {
-    /// The memo key under which the way the function is called is stored.
-    fn way_key(&self) -> MemoKey {
-        memo_key(NAME, &[self.program.code.as_bytes(), b"way"])
-    }
-
-    /// The memo key of one output, or of the state, for one partition.
-    fn part_key(&self, of: &str, entry: &cache::Entry, before: Option<BlobDigest>, what: &str) -> MemoKey {
-        let others: BTreeMap<&str, Vec<String>> = self
-            .inputs
-            .iter()
-            .filter(|(port, _)| *port != of)
-            .map(|(port, inputs)| {
-                (
-                    port.as_str(),
-                    inputs.iter().map(|input| input.digest.to_hex()).collect(),
-                )
-            })
-            .collect();
-        let others = json!(others).to_string();
-        let before = before.map(|digest| digest.to_hex()).unwrap_or_default();
-        memo_key(
-            NAME,
-            &[
-                self.program.code.as_bytes(),
-                b"part",
-                others.as_bytes(),
-                of.as_bytes(),
-                entry.path.as_bytes(),
-                entry.blob.as_bytes(),
-                before.as_bytes(),
-                what.as_bytes(),
-            ],
-        )
-    }
-}
-
-/// The artifact by whose partitions the function is called.
-fn partitioned<'r>(run: &'r Run<'_>, by: &ByPartition) -> Result<&'r Artifact, StageError> {
-    let found = run.inputs.get(&by.of).and_then(|inputs| inputs.first());
-    found
-        .map(|input| &input.artifact)
-        .ok_or_else(|| StageError::new(format!("the stage has no input `{}`", by.of)))
-}
-
-/// The cached partitions, if an earlier run of the same code reported that the function is called by
-/// partition.
-fn cached(run: &Run<'_>) -> Result<Option<Cached>, StageError> {
-    let store = run.store;
-    let Some(way) = store.memo(run.way_key())? else {
-        return Ok(None);
-    };
-    let Ok(by) = serde_json::from_slice::<ByPartition>(&store.blob(way.blob)?) else {
-        return Ok(None);
-    };
-    let Ok(artifact) = partitioned(run, &by) else {
-        return Ok(None);
-    };
-    let mut parts: Vec<Option<Known>> = vec![None; artifact.entries.len()];
-    let mut before: Option<BlobDigest> = None;
-    for i in by_date(artifact) {
-        let entry = &artifact.entries[i];
-        let memo = |what: &str| store.memo(run.part_key(&by.of, entry, before, what));
-        let mut outputs = BTreeMap::new();
-        for name in run.command.types.keys() {
-            if let Some(blob) = memo(&output_name(name))? {
-                outputs.insert(name.clone(), blob);
-            }
-        }
-        let state = match by.state {
-            true => memo(STATE)?,
-            false => None,
-        };
-        let is_whole = outputs.len() == run.command.types.len() && state.is_some() == by.state;
-        if is_whole {
-            before = state.map(|blob| blob.blob);
-            parts[i] = Some(Known { outputs, state });
-        } else if by.state {
-            // The next partition has no key without the state that it begins with.
-            break;
-        }
-    }
-    Ok(Some(Cached { by, parts }))
-}
-
-/// The indices of the partitions in the order of the calls: by date, then by symbol.
-fn by_date(artifact: &Artifact) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..artifact.entries.len()).collect();
-    order.sort_by_key(|&i| {
-        let path = artifact.entries[i].path.as_str();
-        (path.rsplit_once('/').map_or(path, |(_, range)| range), path)
-    });
-    order
 }
 
 /// An artifact as it is described to the driver.

@@ -3,9 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
+use stages_core::python::site_directories;
 use stages_core::{PortType, Source, typed_output};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The default of `log:`, in bytes.
@@ -116,6 +118,9 @@ pub struct PythonCall {
     pub with: BTreeMap<String, Value>,
     /// The seed of the function's context.
     pub seed: u64,
+    /// The check of a function that is called by symbol or by partition.
+    #[serde(skip_serializing_if = "stages_core::is_default")]
+    pub check: Check,
     /// The interpreter's name on the stage's `PATH`.
     #[serde(skip)]
     pub program: String,
@@ -133,6 +138,31 @@ pub struct OfPackage {
     pub name: String,
     /// The version that the kind declares.
     pub version: u32,
+}
+
+/// The rows with which it is checked, once for new code, that a function gives the same in parts as for all
+/// rows at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Check {
+    /// The rows of three symbols, of the last 100,000 rows.
+    #[default]
+    Whole,
+    /// All rows.
+    All,
+    /// There is no check.
+    None,
+}
+
+impl Check {
+    /// The check as the driver is told; `None` if there is none.
+    pub const fn mode(self) -> Option<&'static str> {
+        match self {
+            Self::Whole => Some("whole"),
+            Self::All => Some("all"),
+            Self::None => None,
+        }
+    }
 }
 
 /// The shell of a `run:` stage.
@@ -221,7 +251,7 @@ pub struct Tool {
     /// True for an environment that can import the packages of its interpreter's installation; in the key.
     pub system_packages: bool,
     /// The files whose contents represent the tool in the key: the executable (listed with an empty name), or
-    /// the environment's lock file.
+    /// the environment's lock file, or else the records of the packages installed in it.
     pub sources: Vec<Source>,
 }
 
@@ -230,6 +260,26 @@ impl Tool {
     /// executable, to which a link is placed on `PATH`.
     pub fn is_environment(&self) -> bool {
         self.bin != self.path
+    }
+
+    /// The package directories of a Python: those of its environment, and those of the installation if the
+    /// environment can import from it.
+    pub fn sites(&self) -> Vec<PathBuf> {
+        let mut prefixes = Vec::new();
+        if self.is_environment() {
+            prefixes.push(self.path.clone());
+        }
+        if !self.is_environment() || self.system_packages {
+            let program = match self.is_environment() {
+                true => fs::canonicalize(self.bin.join("python")).unwrap_or_default(),
+                false => self.path.clone(),
+            };
+            if let Some(prefix) = program.parent().and_then(Path::parent) {
+                prefixes.push(prefix.to_owned());
+                prefixes.push(prefix.join("local"));
+            }
+        }
+        site_directories(&prefixes)
     }
 
     /// The name under which a single executable is found on `PATH`.

@@ -3,7 +3,7 @@
 //! The stage is a [`Command`] whose text the engine supplies: everything that applies to programs (isolation,
 //! limits, log, history) applies to it.
 
-use crate::stage::command::{Command, OfPackage, PythonCall, Tool};
+use crate::stage::command::{Check, Command, OfPackage, PythonCall, Tool};
 use crate::stage::interpolate::Scope;
 use crate::stage::setting::Setting;
 use crate::stage::tools::{Finder, Request, Wrong, in_order};
@@ -13,11 +13,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value as Json;
-use stages_core::python::{imported, installed_packages, site_directories};
+use stages_core::python::{imported, installed_packages};
 use stages_core::{AnyStage, Package, PortType, Source};
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The keys of a Python stage that `run:` stages do not have; the settings are read at each point.
 #[derive(Default, Deserialize, JsonSchema)]
@@ -40,6 +39,10 @@ pub(crate) struct Settings {
     /// The seed of the context: part of the key.
     #[schemars(extend("default" = 0), transform = or_interpolation)]
     seed: u64,
+    /// The rows with which it is checked, once for new code, that a function called by symbol or by partition
+    /// gives the same for all rows at once: those of a sample of symbols, or of all, or none.
+    #[schemars(extend("default" = "whole"), transform = or_interpolation)]
+    check: Check,
 }
 
 /// The function to call, written as `MODULE:FUNCTION`.
@@ -129,6 +132,7 @@ pub(crate) fn resolve(
         call,
         with,
         seed: read.seed,
+        check: read.check,
         root: read.path.map(|Text(ModuleRoot(root))| root).unwrap_or_default(),
         ..PythonCall::default()
     };
@@ -264,7 +268,7 @@ pub(crate) fn find_interpreter(
         true => "python".to_owned(),
         false => tool.link().to_owned(),
     };
-    python.sites = sites(&tool);
+    python.sites = tool.sites();
     python.packages = installed_packages(&python.sites);
     if !python.packages.contains_key("pyarrow") {
         let name = &request.name;
@@ -282,24 +286,4 @@ pub(crate) fn find_interpreter(
         ));
     }
     Ok(tool)
-}
-
-/// The package directories of an interpreter: those of its environment, and those of the installation if the
-/// environment can import from it.
-fn sites(tool: &Tool) -> Vec<PathBuf> {
-    let mut prefixes = Vec::new();
-    if tool.is_environment() {
-        prefixes.push(tool.path.clone());
-    }
-    if !tool.is_environment() || tool.system_packages {
-        let program = match tool.is_environment() {
-            true => fs::canonicalize(tool.bin.join("python")).unwrap_or_default(),
-            false => tool.path.clone(),
-        };
-        if let Some(prefix) = program.parent().and_then(Path::parent) {
-            prefixes.push(prefix.to_owned());
-            prefixes.push(prefix.join("local"));
-        }
-    }
-    site_directories(&prefixes)
 }

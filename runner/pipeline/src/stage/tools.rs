@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | `NAME` | on the engine's PATH | its name and the content of the executable |
 //! | a path to an executable | relative to the pipeline | the same |
-//! | a directory of a virtual environment | relative to the pipeline | its name, its lock file, the version of its interpreter |
+//! | a directory of a virtual environment | relative to the pipeline | its name, the version of its interpreter, its lock file, or else the records of its installed packages |
 //! | `{ path or name, version: TEXT }` | likewise | its name and TEXT, which its `--version` has to print |
 //!
 //! The interpreter of a `uses: python` stage is such a tool, see [`Finder::python`].
@@ -16,6 +16,7 @@ use crate::text::TextOr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::Source;
+use stages_core::python::package_records;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -150,8 +151,7 @@ impl<'e> Finder<'e> {
     }
 
     /// Finds the interpreter of a `uses: python` stage. An interpreter inside a virtual environment
-    /// represents the environment, which needs no lock file: the versions of its packages are part of the
-    /// stage's key.
+    /// represents the environment. The versions of its packages are part of the stage's key elsewhere.
     pub(crate) fn python(&self, request: &Request, base: &Path) -> Result<Tool, Wrong> {
         let path = self.locate(&request.name, base)?;
         let environment = match path.is_dir() {
@@ -162,13 +162,7 @@ impl<'e> Finder<'e> {
                 .filter(|env| env.join(CFG).is_file()),
         };
         match environment {
-            Some(dir) => {
-                let lock = match lock(request, dir, base) {
-                    Err(missing) if request.lock.is_some() => return Err(missing),
-                    found => found.ok(),
-                };
-                self.environment(request, dir, Ok(lock), base)
-            }
+            Some(dir) => self.environment(request, dir, base),
             None => self.search(request, base),
         }
     }
@@ -183,7 +177,24 @@ impl<'e> Finder<'e> {
             )
         })?;
         if meta.is_dir() {
-            return self.environment(request, &path, lock(request, &path, base).map(Some), base);
+            let mut tool = self.environment(request, &path, base)?;
+            if tool.sources.is_empty() {
+                // The packages of conda are not Python's alone.
+                if !path.join(CFG).is_file() {
+                    return Err((
+                        format!("the environment `{written}` of conda has no lock file in it or beside it"),
+                        format!(
+                            "name the file that lists its packages: `{{ path: {written}, lock: conda.lock }}`"
+                        ),
+                    ));
+                }
+                let records = package_records(&tool.sites());
+                tool.sources = records
+                    .into_iter()
+                    .map(|(name, path)| Source::new(name, path))
+                    .collect();
+            }
+            return Ok(tool);
         }
         if !is_program(&path) {
             return Err((
@@ -259,19 +270,13 @@ impl<'e> Finder<'e> {
         })
     }
 
-    /// The tool of a virtual environment with its lock file, if it needs one.
-    fn environment(
-        &self,
-        request: &Request,
-        dir: &Path,
-        lock: Result<Option<Source>, Wrong>,
-        base: &Path,
-    ) -> Result<Tool, Wrong> {
+    /// The tool of a virtual environment, with its lock file if it has one.
+    fn environment(&self, request: &Request, dir: &Path, base: &Path) -> Result<Tool, Wrong> {
         let written = &request.name;
         if request.version.is_some() {
             return Err((
                 format!("`{written}` is a directory, and `version` is for executables"),
-                "remove `version`: a virtual environment is known by its lock file".to_owned(),
+                "remove `version`: a virtual environment is known by its packages".to_owned(),
             ));
         }
         let cfg = fs::read_to_string(dir.join(CFG)).ok();
@@ -316,7 +321,7 @@ impl<'e> Finder<'e> {
             bin,
             version: value("version").or_else(|| value("version_info")).map(release),
             system_packages: value("include-system-site-packages").is_some_and(|value| value == "true"),
-            sources: lock?.into_iter().collect(),
+            sources: lock(request, dir, base)?.into_iter().collect(),
         })
     }
 
@@ -349,8 +354,8 @@ impl<'e> Finder<'e> {
     }
 }
 
-/// The lock file of an environment.
-fn lock(request: &Request, dir: &Path, base: &Path) -> Result<Source, Wrong> {
+/// The lock file of an environment, if it has one.
+fn lock(request: &Request, dir: &Path, base: &Path) -> Result<Option<Source>, Wrong> {
     let written = &request.name;
     if let Some(lock) = &request.lock {
         let path = base.join(plain(lock));
@@ -361,19 +366,13 @@ fn lock(request: &Request, dir: &Path, base: &Path) -> Result<Source, Wrong> {
             ));
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok(Source::new(name, path));
+        return Ok(Some(Source::new(name, path)));
     }
     let places = [Some(dir), dir.parent()];
-    let found = LOCKS.iter().find_map(|name| {
+    Ok(LOCKS.iter().find_map(|name| {
         let mut paths = places.iter().flatten().map(|place| place.join(name));
         Some(Source::new(*name, paths.find(|path| path.is_file())?))
-    });
-    found.ok_or_else(|| {
-        (
-            format!("the virtual environment `{written}` has no lock file in it or beside it"),
-            format!("name the file that lists its packages: `{{ path: {written}, lock: requirements.txt }}`"),
-        )
-    })
+    }))
 }
 
 /// Sorts tools in the order of `PATH`: executables by name, since their order has no effect, and then

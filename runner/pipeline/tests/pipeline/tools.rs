@@ -189,17 +189,25 @@ fn a_home_or_a_shared_directory_is_never_visible_as_a_whole() {
 }
 
 #[test]
-fn an_environment_is_known_by_its_lock_file_and_its_interpreter() {
+fn an_environment_is_known_by_its_lock_file_or_its_packages_and_its_interpreter() {
     let machine = Machine::new();
     machine.program("opt/python/bin/python3.11");
     symlink("python3.11", machine.path("opt/python/bin/python3")).unwrap();
     symlink(machine.path("opt/python"), machine.path("opt/current")).unwrap();
     machine.environment("env", &machine.path("opt/current/bin"));
-    let without = machine.tools("./env").unwrap_err();
-    assert!(
-        without.contains("`{ path: ./env, lock: requirements.txt }`"),
-        "{without}"
+    assert!(sources(&machine.tool("./env")).is_empty(), "it has no packages");
+    let site = "home/me/project/env/lib/python3.11/site-packages";
+    let records = ["black-25.1.dist-info", "numpy-2.4.6.dist-info"];
+    let records = records.map(|name| (name, machine.file(&format!("{site}/{name}/METADATA"), name)));
+    assert_eq!(
+        sources(&machine.tool("./env")),
+        records.each_ref().map(|(name, path)| (*name, path.as_path()))
     );
+    // Those of conda are not Python's alone.
+    machine.file("home/me/project/conda/conda-meta/history", "");
+    machine.program("home/me/project/conda/bin/python");
+    let without = machine.tools("./conda").unwrap_err();
+    assert!(without.contains("`{ path: ./conda, lock: conda.lock }`"), "{without}");
     let beside = machine.file("home/me/project/requirements.txt", "");
     assert_eq!(
         sources(&machine.tool("./env")),
@@ -298,7 +306,7 @@ fn what_is_no_tool_is_said_with_what_to_do() {
     ./env/bin/python: `./env/bin/python` is part of the virtual environment `/home/me/project/env` | name the environment's directory: its packages are then part of the key
     ./env/bin/black: `./env/bin/black` is part of the virtual environment `/home/me/project/env` | name the environment's directory: its packages are then part of the key
     { name: a, lock: uv.lock }: `a` is an executable, and `lock` is for virtual environments | remove `lock`, or name the environment's directory
-    { path: ./env, version: "3" }: `./env` is a directory, and `version` is for executables | remove `version`: a virtual environment is known by its lock file
+    { path: ./env, version: "3" }: `./env` is a directory, and `version` is for executables | remove `version`: a virtual environment is known by its packages
     { path: ./env, lock: nothing.lock }: the lock file `nothing.lock` of `./env` is not there | it is looked for in /home/me/project
     a, ./own/a: there are two tools `a` | remove one of them
     ./env, env/: there are two tools `env` | remove one of them
