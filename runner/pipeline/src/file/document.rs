@@ -227,7 +227,9 @@ fn stage(key: Key, tree: Tree, is_package: &dyn Fn(&str) -> bool, problems: &mut
                     _ if is_python => {
                         "a Python stage runs its function: remove it, or make this a `run:` stage"
                     }
-                    "call" | "python" | "path" | "lock" | "seed" => "write `uses: python` in place of `run:`",
+                    "call" | "python" | "path" | "lock" | "seed" | "check" => {
+                        "write `uses: python` in place of `run:`"
+                    }
                     "outputs" => "the outputs of a stage kind are fixed: see `runner stages KIND`",
                     _ => "remove it, or make this a `run:` stage",
                 };

@@ -172,6 +172,7 @@ pub(crate) fn resolve_kind(
         }),
         with: with.into_iter().collect(),
         seed: read.seed,
+        check: read.check,
         ..PythonCall::default()
     };
     for port in kind.ports().outputs {
