@@ -2,7 +2,7 @@
 
 use crate::kernels::elementwise;
 use crate::model::{Model, Observed, Output};
-use crate::{ActionHead, Architecture, Precision, choose};
+use crate::{ActionHead, AnyPolicy, Architecture, OtherPolicy, Precision, choose};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -77,6 +77,15 @@ pub trait Forward: Send {
     /// Lines about the decisions so far that who reads their results should know.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Decides by another policy from now on, where that is quicker than a new start; `false` where it is
+    /// not.
+    ///
+    /// # Errors
+    /// Fails when the other policy cannot be loaded.
+    fn reload(&mut self, _policy: &OtherPolicy) -> Result<bool, StageError> {
+        Ok(false)
     }
 }
 
@@ -194,6 +203,19 @@ impl PolicyState {
     /// Recomputes what of the recurrent states depends on parameters; see [`Model::refresh`].
     pub fn refresh(&mut self) {
         self.decides.refresh(&mut self.recurrent);
+    }
+
+    /// Makes this the state of another policy, where that is quicker than a new start: a program in Python
+    /// that loads other files. `false` where it is not.
+    ///
+    /// # Errors
+    /// Fails when the other policy cannot be loaded.
+    pub fn reload(&mut self, policy: &AnyPolicy) -> Result<bool, StageError> {
+        self.recurrent.fill(0.0);
+        match policy {
+            AnyPolicy::Native(_) => Ok(false),
+            AnyPolicy::Other(policy) => self.decides.reload(policy),
+        }
     }
 
     /// The form of the outputs.

@@ -413,3 +413,323 @@ fn children(dir: &Path) -> Vec<String> {
     }
     found
 }
+
+/// An environment with masked choices of two components, and functions that return files.
+const FORMS: &str = "\
+import gymnasium, io, os
+import numpy as np
+from gymnasium import spaces
+from runner.trained import Saved
+
+
+class Walk(gymnasium.Env):
+    observation_space = spaces.Box(-10, 10, (2,), np.float32)
+    action_space = spaces.MultiDiscrete([2, 3])
+
+    def shown(self):
+        return np.array([self.at, self.steps], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at, self.steps = 0, 0
+        return self.shown(), {}
+
+    def step(self, action):
+        assert action[1] != 2 or self.at % 2 == 0, 'a masked choice'
+        self.at += int(action[1]) if action[0] else 0
+        self.steps += 1
+        return self.shown(), float(self.at == 4), self.at > 4, self.steps == 10, {}
+
+    def action_masks(self):
+        return np.array([True, True, True, True, self.at % 2 == 0])
+
+
+def load(directory, spec):
+    with np.load(os.path.join(directory, 'weights.npz')) as saved:
+        weights = saved['weights']
+    kind = spec['action']['kind']
+
+    def policy(obs, masks, state, episode_start):
+        # The state counts the steps of an episode.
+        assert ((state[:, 0] == 0) | ~episode_start).all()
+        out = obs @ weights
+        return {'mean' if kind == 'continuous' else 'logits': out, 'state': state + 1}
+
+    return policy
+
+
+def saved(env, weights):
+    file = io.BytesIO()
+    np.savez(file, weights=weights)
+    return Saved('my_agent:load', {'weights.npz': file.getvalue()}, state_len=1)
+
+
+def train(ctx, env, total_timesteps, masked=False):
+    print('this is printed')
+    (d,), space = env.single_observation_space.shape, env.single_action_space
+    n = space.shape[0] if isinstance(space, spaces.Box) else int(np.sum(getattr(space, 'nvec', getattr(space, 'n', 0))))
+    masks = env.action_masks()
+    obs, _ = env.reset(seed=ctx.seed)
+    assert obs.shape == (env.num_envs, d) and obs.dtype == np.float32
+    assert (env.observe() == obs).all()
+    copied, views = env.observe(), env.views().observe()
+    rewards = 0.0
+    while not ctx.done:
+        masks = env.action_masks()
+        if isinstance(space, spaces.Box):
+            actions = np.zeros((env.num_envs, n), np.float32)
+        elif isinstance(space, spaces.Discrete):
+            actions = masks.argmax(axis=1) if masks.size else np.zeros(env.num_envs, int)
+        else:
+            actions = np.stack([np.ones(env.num_envs, int), np.where(masks[:, 4], 2, 1)], axis=1)
+            if masked:
+                actions[:, 1] = 2
+        obs, reward, terminated, truncated, info = env.step(actions)
+        rewards += reward.sum()
+        if (terminated | truncated).any():
+            assert (info['_final_obs'] == (terminated | truncated)).all()
+        ctx.validate(lambda: saved(env, np.ones((d, n))))
+    # Copies stay, views change.
+    assert (views == obs).all() and not (copied == obs).all()
+    ctx.log('charts/SPS', 3.0)
+    ctx.log('losses/nan', np.float32('nan'))
+    ctx.log('losses/rewards', rewards)
+    return saved(env, np.ones((d, n)))
+
+
+def pickled(ctx, env, total_timesteps):
+    import pickle
+    return Saved('my_agent:unpickle', {'weights': pickle.dumps(np.ones(2))})
+
+
+def unpickle(directory, spec):
+    import pickle
+    with open(os.path.join(directory, 'weights'), 'rb') as file:
+        pickle.load(file)
+    return lambda obs: np.zeros((len(obs), 2), int)
+";
+
+fn walk(lab: &Context) -> ArtifactDigest {
+    let dir = lab.store.root().parent().unwrap().to_owned();
+    let config =
+        serde_json::from_value(json!({ "call": "my_agent:Walk", "python": python().unwrap() })).unwrap();
+    stages_env::python::build(&config, &lab.store, &dir).unwrap()
+}
+
+fn classic(context: &Context, id: &str) -> ArtifactDigest {
+    let stage = erase(Classic);
+    stage
+        .run(&stage.resolve(json!({ "id": id })).unwrap(), context)
+        .unwrap()["env"]
+}
+
+#[test]
+fn files_that_a_function_loads_play_in_every_action_space() {
+    for (env, random) in [("CartPole-v1", 500.0), ("Pendulum-v1", 0.0), ("walk", 10.0)] {
+        let Some(lab) = Lab::on(FORMS, |context| match env {
+            "walk" => walk(context),
+            id => classic(context, id),
+        }) else {
+            return;
+        };
+        let outputs = lab
+            .train(2_000, json!({ "validation": { "every": 1_000, "episodes": 4 } }))
+            .unwrap();
+        let policy = lab.policy(&outputs);
+        assert_eq!((policy.form(), policy.remembers()), ("python", true));
+        assert!(lab.played(&outputs) <= random, "{env}");
+        // At the end, too.
+        assert_eq!(lab.metric(&outputs, "validation/return_greedy").len(), 2, "{env}");
+        assert_eq!(lab.metric(&outputs, "losses/rewards").len(), 1, "{env}");
+        for name in ["losses/nan", "charts/SPS"] {
+            assert_eq!(lab.metric(&outputs, name), Vec::<f64>::new());
+        }
+        let text = lab.said.text();
+        for part in [
+            "this is printed",
+            "`charts/SPS` is recorded by the program itself",
+            "`losses/nan` is not finite",
+        ] {
+            assert!(text.contains(part), "{env}: no `{part}` in {text}");
+        }
+        assert!(!text.contains("were masked"), "{text}");
+        if env == "walk" {
+            // Two steps of 2, then one beyond: 4 and 6 in every three steps, one of which is paid for.
+            let rewards = lab.metric(&outputs, "losses/rewards")[0];
+            assert!((rewards - 2_000.0 / 3.0).abs() < 17.0, "{rewards}");
+            lab.train(2_000, json!({ "kwargs": { "masked": true } })).unwrap_err();
+            let with = json!({ "call": "my_agent:pickled" });
+            let error = lab.train(16, with).unwrap_err();
+            assert!(
+                error.hint.unwrap_or_default().contains("trust: pickle"),
+                "{}",
+                error.message
+            );
+            lab.train(16, json!({ "call": "my_agent:pickled", "trust": "pickle" }))
+                .unwrap();
+        }
+    }
+}
+
+/// A function that is interrupted, and asserts that what comes back is what it saved.
+const RESUMED: &str = "\
+import os, random
+import numpy as np
+from runner.trained import Weights
+
+def state_of(i):
+    return {
+        'step': i, 7: [1, 2.5, None, True, 'ä', b'raw'], 'nested': {'t': (1, (2, 3)), 'big': 2**120, 'nan': float('nan'), 'inf': -float('inf')},
+        'f2': np.arange(6, dtype='f2').reshape(2, 3), 'empty': np.zeros((0, 3)), 'zero': np.float64(0.1), 'scalar': np.array(3),
+        'bools': np.array([True, False]), 'text': np.array(['ab', 'c']), 'times': np.array(['2020-01-01'], 'M8[D]'),
+        'rows': np.array([(1, 2.5)], dtype=[('a', 'i4'), ('b', 'f8', (1,))][:1] + [('c', 'f8')]), 'order': np.arange(3, dtype='>i8'),
+        'fortran': np.asfortranarray(np.arange(6).reshape(2, 3)),
+    }
+
+def same(a, b):
+    assert type(a) is type(b), (a, b)
+    if isinstance(a, dict):
+        assert list(a) == list(b)
+        return all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        assert len(a) == len(b)
+        return all(map(same, a, b))
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype and a.shape == b.shape and b.flags.writeable, (a, b)
+        return np.array_equal(a, b)
+    assert a == b or a != a, (a, b)
+    return True
+
+def train(ctx, env, total_timesteps, stop_at, mark):
+    state = ctx.resume()
+    if state is None:
+        obs, _ = env.reset(seed=ctx.seed)
+        total, i = 0.0, 0
+    else:
+        total, i, obs = state.pop('total'), state['step'], env.observe()
+        assert same(state_of(i), state)
+        assert ctx.steps == i * env.num_envs
+        print('resumed at', i)
+    while not ctx.done:
+        i += 1
+        actions = (np.random.random(env.num_envs) < 0.5 + 0.1 * random.random() * np.sign(obs[:, 2])).astype(int)
+        obs, reward, *_ = env.step(actions)
+        total += float(obs.sum())
+        ctx.log('losses/total', total)
+        ctx.checkpoint({**state_of(i), 'total': total})
+        if i == stop_at and not os.path.exists(mark):
+            open(mark, 'w').close()
+            raise RuntimeError('stopped')
+    tensors = {'action.weight': np.full((4, 2), total), 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+    return Weights(tensors, {'pi': [], 'vf': []})
+
+def endless(ctx, env, total_timesteps):
+    ctx.resume()
+    env.reset()
+    n = 0
+    while True:
+        env.step(np.zeros(env.num_envs, int))
+        n += 1
+        ctx.checkpoint({'n': n})
+
+def stubborn(ctx, env, total_timesteps):
+    while True:
+        pass
+";
+
+#[test]
+fn a_checkpoint_gives_back_state_environments_random_numbers_and_metrics() {
+    let Some(lab) = Lab::new(RESUMED) else { return };
+    // The settings are the same in all trainings: a mark on the disk says whether one is stopped.
+    let mark = lab.dir.path().join("mark");
+    let with = json!({
+        "call": "my_agent:train", "checkpoint_interval": 1e-9, "validation": { "every": 1_000 },
+        "kwargs": { "stop_at": 50, "mark": mark },
+    });
+    fs::write(&mark, "").unwrap();
+    let whole = lab.train(2_000, with.clone()).unwrap();
+    // The checkpoint of the whole training would be its end.
+    fs::remove_dir_all(lab.dir.path().join("home/v1/scratch")).ok();
+    let scratch: Vec<_> = find(&lab.dir.path().join("home"), "checkpoint.safetensors");
+    scratch
+        .iter()
+        .for_each(|path| fs::remove_dir_all(path.parent().unwrap()).unwrap());
+    fs::remove_file(&mark).unwrap();
+    let error = lab.train(2_000, with.clone()).unwrap_err();
+    assert!(error.message.contains("RuntimeError: stopped"), "{}", error.message);
+    let resumed = lab.train(2_000, with.clone()).unwrap();
+    assert!(lab.said.text().contains("resumed at 50"), "{}", lab.said.text());
+    assert!(
+        lab.said.text().contains("resuming from the checkpoint at step 800"),
+        "{}",
+        lab.said.text()
+    );
+    assert_eq!(resumed, whole);
+    // A damaged file, and then a damaged checkpoint: from the beginning, to the same.
+    for name in [".bin", "checkpoint.safetensors"] {
+        fs::remove_file(&mark).unwrap();
+        for path in find(&lab.dir.path().join("home"), "checkpoint.safetensors") {
+            fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        }
+        lab.train(2_000, with.clone()).unwrap_err();
+        for path in find(&lab.dir.path().join("home"), name)
+            .iter()
+            .filter(|path| !path.starts_with("blobs"))
+        {
+            let mut bytes = fs::read(path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
+            fs::write(path, bytes).unwrap();
+        }
+        assert_eq!(lab.train(2_000, with.clone()).unwrap(), whole, "{name}");
+        assert!(
+            lab.said.text().contains("is damaged or of another version"),
+            "{}",
+            lab.said.text()
+        );
+    }
+}
+
+/// The files below a directory whose names end so.
+fn find(dir: &Path, end: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(find(&path, end));
+        } else if path.to_string_lossy().ends_with(end) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_cancelled_training_leaves_its_checkpoint() {
+    let Some(lab) = Lab::new(RESUMED) else { return };
+    let began = std::time::Instant::now();
+    for (call, steps) in [("endless", true), ("stubborn", false)] {
+        let mut lab = Lab {
+            cancel: CancelToken::default(),
+            dir: tempfile::tempdir().unwrap(),
+            said: Arc::default(),
+            ..Lab::new(RESUMED).unwrap()
+        };
+        fs::write(lab.dir.path().join("my_agent.py"), RESUMED).unwrap();
+        lab.env = classic(&lab.context(), "CartPole-v1");
+        let cancel = lab.cancel.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_secs(2));
+            cancel.cancel();
+        });
+        let error = lab
+            .train(u64::MAX, json!({ "call": format!("my_agent:{call}") }))
+            .unwrap_err();
+        assert_eq!(error.cause, stages_core::error::Cause::Interrupted, "{}", error.message);
+        let written = find(&lab.dir.path().join("home"), "checkpoint.safetensors");
+        assert_eq!(written.len(), usize::from(steps), "{call}");
+        assert_eq!(children(lab.dir.path()), Vec::<String>::new());
+    }
+    assert!(began.elapsed().as_secs() < 15);
+    drop(lab);
+}

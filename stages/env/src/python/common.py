@@ -6,7 +6,9 @@ command; an answer is `k`, or `e` and a line of JSON. The program of a worker fo
 
 import faulthandler
 import functools
-import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import inspect
 import json
 import linecache
@@ -91,6 +93,37 @@ def called(call, returns):
     return function
 
 
+class Package(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    """The modules of the Python package `runner` that need no native code: those of this program, also where another version is installed, whose other modules
+    are then found beside them."""
+
+    def __init__(self, texts, root):
+        self.texts = texts
+        found = importlib.machinery.PathFinder.find_spec("runner")
+        # A project may have a module of this name.
+        self.is_hidden = found is not None and is_below(found.origin, root)
+        self.rest = list(found.submodule_search_locations or []) if found is not None and not self.is_hidden else []
+
+    def find_spec(self, name, path, target=None):
+        package, _, module = name.partition(".")
+        if package != "runner" or self.is_hidden or (module or "__init__") not in self.texts:
+            return None
+        spec = importlib.util.spec_from_loader(name, self, origin=f"runner/{module or '__init__'}.py", is_package=not module)
+        if not module:
+            spec.submodule_search_locations = self.rest
+        return spec
+
+    def get_source(self, name):
+        return self.texts[name.partition(".")[2] or "__init__"]
+
+    def is_package(self, name):
+        return name == "runner"
+
+
+def is_below(path, root):
+    return path is not None and os.path.realpath(path).startswith(os.path.realpath(root) + os.sep)
+
+
 def trace_of(err):
     """The traceback of an exception without the frames of this text and of the import system."""
     frames = err.__traceback__
@@ -157,8 +190,7 @@ def main(carry_out):
     request = json.loads(read_line(control))
     limit(request["start_limit"])
     sys.path[0] = request["root"]
-    if "package" in request:
-        sys.path.insert(0, request["package"])
+    sys.meta_path.insert(0, Package(request["package"], request["root"]))
     try:
         carry_out(request, shared, control)
         return

@@ -8,13 +8,15 @@ use super::shared::SharedMemory;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stages_core::StageError;
+use stages_core::event::Silent;
+use stages_core::{EventSink, StageError, StageEvent};
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -48,6 +50,18 @@ const LATE: Duration = Duration::from_secs(10);
 /// The Python that all workers begin with.
 const COMMON: &str = include_str!("common.py");
 
+/// Declares modules of the Python package by their names in it.
+macro_rules! modules {
+    ($($name:literal),*) => {
+        &[$(($name, include_str!(concat!("../../../../runner/python/runner/", $name, ".py")))),*]
+    };
+}
+
+/// The modules of the Python package that workers have, installed or not.
+const PACKAGE: &[(&str, &str)] = modules!(
+    "__init__", "_error", "_stage", "gymnasium", "stable_baselines3", "torch", "trained"
+);
+
 /// A kind of worker process.
 #[derive(Clone, Copy, Debug)]
 pub struct Worker {
@@ -75,11 +89,25 @@ pub struct Launch<'a> {
 }
 
 impl Worker {
-    /// Starts a process with a request, to which `root`, `limit` and `start_limit` are added.
+    /// Starts a process with a request, to which `root`, `package`, `limit` and
+    /// `start_limit` are added.
     ///
     /// # Errors
     /// When it does not start.
-    pub fn start(self, launch: &Launch<'_>, mut request: Value) -> Result<Process, StageError> {
+    pub fn start(self, launch: &Launch<'_>, request: Value) -> Result<Process, StageError> {
+        self.start_logged(launch, request, Arc::new(Silent))
+    }
+
+    /// Starts a process as [`Worker::start`] does, whose output goes to a stage's log as well, line by line.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start_logged(
+        self,
+        launch: &Launch<'_>,
+        mut request: Value,
+        log: Arc<dyn EventSink>,
+    ) -> Result<Process, StageError> {
         let Launch {
             interpreter,
             dir,
@@ -91,6 +119,7 @@ impl Worker {
             |err: io::Error| StageError::new(format!("cannot start {}: {err}", interpreter.display()));
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         request["root"] = json!(dir);
+        request["package"] = PACKAGE.iter().copied().collect();
         request["limit"] = json!(limit.as_secs_f64());
         request["start_limit"] = json!(limit.max(START).as_secs_f64());
         let stdin = match shared {
@@ -112,7 +141,8 @@ impl Worker {
             .spawn()
             .map_err(failed)?;
         let stderr = child.stderr.take();
-        let errors = stderr.and_then(|stderr| std::thread::Builder::new().spawn(move || tail(stderr)).ok());
+        let errors =
+            stderr.and_then(|stderr| std::thread::Builder::new().spawn(move || tail(stderr, &*log)).ok());
         let mut process = Process {
             worker: self,
             child,
@@ -327,14 +357,18 @@ fn finished(thread: &JoinHandle<String>) -> bool {
     thread.is_finished()
 }
 
-/// The last bytes of standard error.
-fn tail(mut stderr: ChildStderr) -> String {
-    let mut kept = Vec::new();
-    let mut piece = [0; 4096];
-    while let Ok(count) = stderr.read(&mut piece)
+/// The last bytes of standard error, whose lines go to the log.
+fn tail(stderr: ChildStderr, log: &dyn EventSink) -> String {
+    let mut stderr = BufReader::new(stderr);
+    let (mut kept, mut line) = (Vec::new(), Vec::new());
+    while let Ok(count) = (&mut stderr).take(TAIL as u64).read_until(b'\n', &mut line)
         && count > 0
     {
-        kept.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&line);
+        log.emit(StageEvent::Log {
+            line: text.trim_end_matches(['\r', '\n']).to_owned(),
+        });
+        kept.append(&mut line);
         kept.drain(..kept.len().saturating_sub(TAIL));
     }
     String::from_utf8_lossy(&kept).into_owned()

@@ -138,6 +138,10 @@ impl OtherPolicy {
 struct Forgetting(Box<dyn Forward>);
 
 impl Forward for Forgetting {
+    fn reload(&mut self, policy: &OtherPolicy) -> Result<bool, StageError> {
+        self.0.reload(policy)
+    }
+
     fn head(&self) -> &ActionHead {
         self.0.head()
     }

@@ -308,7 +308,11 @@ class Context:
         """Records a metric: of the environment steps done so far, or of `step`."""
         if not isinstance(name, str) or not name or not name.isprintable():
             raise Error(f"{name!r} is not the name of a metric", "write `ctx.log(\"losses/policy_loss\", value)`")
-        value = value.item() if hasattr(value, "item") else value
+        try:
+            value = value.item() if hasattr(value, "item") else value
+        except (RuntimeError, TypeError, ValueError):
+            # An array of several numbers, which is refused below.
+            pass
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise Error(f"the metric `{name}` is of the type `{type(value).__qualname__}`", "a metric is one number")
         step = self.steps if step is None else step
@@ -398,6 +402,8 @@ def load_packages():
 
 def train(request, shared, control):
     load_packages()
+    # What the function prints is a line of the stage's log at once.
+    sys.stdout.reconfigure(line_buffering=True)
     global Error
     from runner import Error, gymnasium as adapter
 
@@ -421,6 +427,9 @@ def train(request, shared, control):
     except (Exception, SystemExit) as err:
         raise Raised(f"`{request['call']}` raised", err) from None
     engine.ask("done", file=file)
+    sys.stdout.flush()
+    # Threads of the function's own do not hold it up.
+    os._exit(0)
 
 
 main(train)

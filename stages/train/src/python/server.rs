@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use stages_core::{Context, StageError};
 use stages_env::python::Process;
 use stages_env::{ActionBuffer, ActionSpace, BatchEnv, Step};
-use stages_policy::AnyPolicy;
+use stages_policy::{AnyPolicy, PolicyState};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -101,6 +101,8 @@ pub(super) struct Server<'a> {
     /// The number of choices that were masked, and of all.
     masked: [u64; 2],
     cancelled: Option<Instant>,
+    /// The policy that was validated last, ready to play.
+    playing: Option<PolicyState>,
 }
 
 impl<'a> Server<'a> {
@@ -141,6 +143,7 @@ impl<'a> Server<'a> {
             warned: BTreeSet::new(),
             masked: [0; 2],
             cancelled: None,
+            playing: None,
         }
     }
 
@@ -427,7 +430,7 @@ impl<'a> Server<'a> {
         };
         self.timer.start(Phase::Validation);
         let policy = self.maker.policy(&beside::path(self.scratch, file))?;
-        let (found, played) = play(validation, &policy, self.context)?;
+        let (found, played) = play(validation, &policy, &mut self.playing, self.context)?;
         self.timer.stop();
         let (value, params) = (validation.value(&found), Vec::new());
         self.state.select(vec![Judged { value, params }], played);
@@ -459,18 +462,28 @@ impl<'a> Server<'a> {
     }
 }
 
-/// Plays the validation by a policy of any form.
+/// Plays the validation by a policy of any form; `playing` is that of the last validation.
 fn play(
     validation: &mut Validation,
     policy: &AnyPolicy,
+    playing: &mut Option<PolicyState>,
     context: &Context,
 ) -> Result<(Vec<Metric>, u64), StageError> {
-    let mut playing = policy.start(&context.store, validation.num_envs())?;
+    let mut reloaded = None;
+    if let Some(mut last) = playing.take()
+        && last.reload(policy)?
+    {
+        reloaded = Some(last);
+    }
+    let playing = playing.insert(match reloaded {
+        Some(state) => state,
+        None => policy.start(&context.store, validation.num_envs())?,
+    });
     let head = playing.head().clone();
     // The policy's state is in `playing`.
     validation.play_by(&head, 0, &mut |input, _, output| {
         context.check_cancelled()?;
-        policy.forward(input.obs, input.mask, input.episode_start, &mut playing)?;
+        policy.forward(input.obs, input.mask, input.episode_start, playing)?;
         output.clone_from(playing.output());
         Ok(())
     })

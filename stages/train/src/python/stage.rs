@@ -15,7 +15,7 @@ use stages_core::{
     ConfigProblem, Context, Given, Outputs, PlanContext, Planned, PortType, Ports, Share, Source, StageError,
     StageKind, memo_key,
 };
-use stages_env::python::{Launch, Versions, Worker, interpreter, project_files, remember, write_package};
+use stages_env::python::{Launch, Versions, Worker, interpreter, project_files, remember};
 use stages_env::{ActionSpace, OpenOptions, Split};
 use std::path::Path;
 use std::time::Duration;
@@ -111,8 +111,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
         );
     }
     let scratch = context.store.scratch(scratch_key(config, &given)?)?;
-    let (modules, home) = (context.store.workspace()?, context.store.workspace()?);
-    write_package(modules.path())?;
+    let home = context.store.workspace()?;
     let project = project_files(&context.sources, home.path())?.into_iter().collect();
     let arrays = Arrays::new(&spec, config.n_envs)?;
     let space = &spec.action_space;
@@ -132,7 +131,6 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
         "num_envs": config.n_envs,
         "checkpoint_interval": config.checkpoint_interval,
         "scratch": scratch,
-        "package": modules.path(),
         "evaluation_episodes": stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?,
         "spec": {
             "name": spec.name,
@@ -157,7 +155,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
         limit: Duration::from_secs_f64(config.time_limit),
         threads: config.threads,
     };
-    let mut process = AGENT.start(&launch, request)?;
+    let mut process = AGENT.start_logged(&launch, request, context.events.clone())?;
     let versions: Versions = process.answer()?;
     remember(&context.store, &versions, interpreter)?;
     let maker = Maker {

@@ -2,7 +2,7 @@
 
 use super::form::PythonForm;
 use super::{WEIGHTS, WORKER};
-use crate::forms::Parts;
+use crate::forms::{Form, OtherPolicy, Parts};
 use crate::policy::Forward;
 use crate::{ActionHead, Observed, Output, categorical};
 use cache::Workspace;
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use stages_core::StageError;
 use stages_env::python::{Launch, Layout, PROJECT, Process, SharedMemory, Versions};
 use stages_env::{ActionSpace, EnvSpec};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -32,8 +33,11 @@ pub(super) struct Player {
     /// The first error: there are no decisions after it.
     error: Option<StageError>,
     chosen: Vec<u32>,
+    /// What it was started from, without the files that it loads.
+    form: PythonForm,
+    program: BTreeMap<String, Vec<u8>>,
     /// The directory of the worker, to be dropped after it.
-    _dir: Workspace,
+    dir: Workspace,
 }
 
 /// The places of the arrays.
@@ -146,7 +150,9 @@ impl Player {
             versions,
             error: None,
             chosen: vec![0; batch * k],
-            _dir: dir,
+            form: form.clone(),
+            program: program_of(files),
+            dir,
         })
     }
 
@@ -243,7 +249,35 @@ impl Player {
     }
 }
 
+/// The files of a policy that are not those that it loads.
+fn program_of(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let is_program = |path: &str| !path.starts_with(&format!("{WEIGHTS}/"));
+    let files = files.iter().filter(|(path, _)| is_program(path));
+    files.map(|(path, bytes)| (path.clone(), bytes.clone())).collect()
+}
+
 impl Forward for Player {
+    fn reload(&mut self, policy: &OtherPolicy) -> Result<bool, StageError> {
+        let files = policy.files();
+        if self.error.is_some()
+            || *policy.form() != Form::Python(self.form.clone())
+            || program_of(files) != self.program
+        {
+            return Ok(false);
+        }
+        let weights = self.dir.path().join(WEIGHTS);
+        fs::remove_dir_all(&weights)
+            .and_then(|()| fs::create_dir(&weights))
+            .map_err(|err| StageError::new(format!("cannot write {}: {err}", weights.display())))?;
+        for (path, bytes) in files.iter().filter(|(path, _)| !self.program.contains_key(*path)) {
+            stages_env::python::write(self.dir.path(), path, bytes)?;
+        }
+        let seed = self.form.seed(files).to_le_bytes();
+        self.process.send(&[&b"l"[..], &seed].concat())?;
+        self.process.done()?;
+        Ok(true)
+    }
+
     fn head(&self) -> &ActionHead {
         &self.head
     }

@@ -1,6 +1,6 @@
 """Answers batches of observations by a user's policy. It follows `common.py` of `stages_env`, and needs NumPy.
 
-The answer to its request is the versions; `l` then loads the policy, and each `a` is a batch that lies in shared memory, where its answer is written.
+The answer to its request is the versions; `l` then loads the policy, later another one of the same program (with its seed), and each `a` is a batch that lies in shared memory, where its answer is written.
 """
 
 import mmap
@@ -19,10 +19,6 @@ def refuse_pickles(event, args):
             f"a file of the policy is a pickle, which names `{args[0]}.{args[1]}` and could run any program",
             "save numbers: a state dict for `torch.load(…, weights_only=True)`, safetensors, `.npz`; or write `trust: pickle` if you made the file yourself",
         )
-
-
-def is_below(path, root):
-    return path is not None and os.path.realpath(path).startswith(os.path.realpath(root) + os.sep)
 
 
 def entrance(call, root):
@@ -305,9 +301,14 @@ def carry_out(request, shared, control):
         limit(0)
         command = control.recv(1)
         limit(request["limit"])
-        if command != b"a":
+        if command == b"a":
+            player.step()
+        elif command == b"l":
+            # Other files, of the same program.
+            request["seed"] = request["spec"]["seed"] = int.from_bytes(read_bytes(control, 8), "little")
+            player.load(request)
+        else:
             os._exit(0)
-        player.step()
 
 
 main(carry_out)
