@@ -14,15 +14,14 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 
 
 def train(ctx, env, total_timesteps, **settings):
+    model = PPO("MlpPolicy", VecEnv(env), seed=ctx.seed, device=ctx.device, **settings)
+    # After the network is made: random numbers go on from here.
     state = ctx.resume()
-    model = PPO("MlpPolicy", VecEnv(env), seed=None if state else ctx.seed, device=ctx.device, **settings)
     if state is not None:
         model.policy.load_state_dict(state["policy"])
         model.policy.optimizer.load_state_dict(state["optimizer"])
         model.num_timesteps, model._n_updates = state["steps"], state["updates"]
         model._last_obs, model._last_episode_starts = state["obs"], state["starts"]
-        # What has been drawn since is drawn again.
-        ctx.restore_random()
     model.learn(total_timesteps - model.num_timesteps, callback=Updates(ctx), reset_num_timesteps=state is None)
     return saved(model)
 

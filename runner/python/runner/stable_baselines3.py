@@ -41,10 +41,9 @@ class VecEnv(Base):
         num_envs = self._batch.native.num_envs
         self.render_mode = None
         self._ended = False
-        self._return = numpy.zeros(num_envs)
-        self._length = numpy.zeros(num_envs, numpy.int64)
         # Where a training goes on from a checkpoint, so do its episodes.
-        self._return[:], self._length[:] = getattr(self._batch.native, "running", (0.0, 0))
+        counts = getattr(self._batch.native, "running", None)
+        self._return, self._length = counts or (numpy.zeros(num_envs), numpy.zeros(num_envs, numpy.int64))
         super().__init__(num_envs, self._batch.observation_space(), self._batch.action_space())
 
     def reset(self) -> numpy.ndarray:

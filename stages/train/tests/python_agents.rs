@@ -8,6 +8,7 @@ use cache::{ActionKey, ArtifactDigest, Store};
 use serde_json::{Value, json};
 use stages_core::{CancelToken, Context, EventSink, Input, Outputs, StageError, StageEvent, erase};
 use stages_env::classic::Classic;
+use stages_env::lookup::Lookup;
 use stages_env::{OpenOptions, Step};
 use stages_policy::{AnyPolicy, Mode};
 use stages_train::PythonTrain;
@@ -557,7 +558,9 @@ fn files_that_a_function_loads_play_in_every_action_space() {
             // Two steps of 2, then one beyond: 4 and 6 in every three steps, one of which is paid for.
             let rewards = lab.metric(&outputs, "losses/rewards")[0];
             assert!((rewards - 2_000.0 / 3.0).abs() < 17.0, "{rewards}");
-            lab.train(2_000, json!({ "kwargs": { "masked": true } })).unwrap_err();
+            lab.train(2_000, json!({ "kwargs": { "masked": true } })).unwrap();
+            let text = lab.said.text();
+            assert!(text.contains("% of the function's choices were masked"), "{text}");
             let with = json!({ "call": "my_agent:pickled" });
             let error = lab.train(16, with).unwrap_err();
             assert!(
@@ -732,4 +735,51 @@ fn a_cancelled_training_leaves_its_checkpoint() {
     }
     assert!(began.elapsed().as_secs() < 15);
     drop(lab);
+}
+
+/// A random policy loses by its trades.
+#[test]
+fn stable_baselines3_learns_the_lookup_environment_and_resumes() {
+    let Some(torch) = std::env::var("RUNNER_TEST_TORCH").ok() else {
+        eprintln!("skipped: RUNNER_TEST_TORCH names no interpreter with torch and stable-baselines3");
+        return;
+    };
+    let lookup = |context: &Context| {
+        let stage = erase(Lookup);
+        let config = stage.resolve(json!({ "features": 2 })).unwrap();
+        stage.run(&config, context).unwrap()["env"]
+    };
+    let Some(mut lab) = Lab::on(include_str!("../../../docs/agents/sb3_ppo.py"), lookup) else {
+        return;
+    };
+    lab.python = torch;
+    let with = json!({
+        "checkpoint_interval": 1e-3, "validation": { "every": 10_000, "episodes": 8 },
+        "kwargs": { "n_steps": 64, "n_epochs": 4, "batch_size": 256, "gamma": 0.5, "learning_rate": 1e-3 },
+    });
+    let whole = lab.train(50_000, with.clone()).unwrap();
+    let found = lab.played(&whole);
+    eprintln!(
+        "return {found:.3}, {:.0} steps/s",
+        lab.said.metric("charts/SPS").last().unwrap()
+    );
+    assert!(found > 10.0, "{found}");
+    assert_eq!(lab.policy(&whole).form(), "python");
+    assert!(!lab.metric(&whole, "train/loss").is_empty());
+    for path in find(&lab.dir.path().join("home"), "checkpoint.safetensors") {
+        fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
+    // Cancelled once it has written a checkpoint, it goes on to the same bytes.
+    let (cancel, home) = (lab.cancel.clone(), lab.dir.path().join("home"));
+    std::thread::spawn(move || {
+        while find(&home, "checkpoint.safetensors").is_empty() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        cancel.cancel();
+    });
+    lab.train(50_000, with.clone()).unwrap_err();
+    lab.cancel = CancelToken::default();
+    assert_eq!(lab.train(50_000, with).unwrap(), whole);
+    let text = lab.said.text();
+    assert!(text.contains("resuming from the checkpoint"), "{text}");
 }

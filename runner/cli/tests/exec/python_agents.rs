@@ -146,7 +146,7 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
         .replace("n_envs: 16", "n_envs: 16, checkpoint_interval: 0.001");
     let project = Project::new(often);
     project.write("my_agent.py", EVOLUTION);
-    let home = project.path("").display().to_string();
+    let home = project.home().display().to_string();
     let mut killed = [0; 2];
     for i in 1..=10_u64 {
         let mut child = project

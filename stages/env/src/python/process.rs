@@ -59,7 +59,13 @@ macro_rules! modules {
 
 /// The modules of the Python package that workers have, installed or not.
 const PACKAGE: &[(&str, &str)] = modules!(
-    "__init__", "_error", "_stage", "gymnasium", "stable_baselines3", "torch", "trained"
+    "__init__",
+    "_error",
+    "_stage",
+    "gymnasium",
+    "stable_baselines3",
+    "torch",
+    "trained"
 );
 
 /// A kind of worker process.

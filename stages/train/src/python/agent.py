@@ -243,6 +243,7 @@ class Engine:
         """A request without an answer."""
         with self.lock:
             self.control.sendall(b"j" + json.dumps({"op": op, **values}, allow_nan=False).encode() + b"\n")
+            limit(self.limit)
 
     def ask(self, op, **values):
         with self.lock:
@@ -266,8 +267,10 @@ class Served:
         self.action_kind, self.action_names = spec["kind"], spec["actions"]
         self.choices, self.bounds, self.masked = spec["choices"], spec["bounds"], spec["masked"]
         self.evaluation_episodes = request["evaluation_episodes"]
-        # The steps of all environments together, and the returns and lengths of episodes that a resumption goes on with.
-        self.steps, self.used, self.running = 0, False, (0.0, 0)
+        # The steps of all environments together.
+        self.steps, self.used = 0, False
+        # The returns and lengths of the running episodes, for `runner.stable_baselines3`, which counts them.
+        self.running = np.zeros(self.num_envs), np.zeros(self.num_envs, np.int64)
 
     def buffers(self):
         return self._engine.arrays
@@ -349,7 +352,8 @@ class Context:
             return None
         saved = read_state(os.path.join(self._scratch, answer["file"]))
         self._served.steps, self._ends = answer["steps"], answer["ends"]
-        self._served.running = (np.array(answer["returns"]), np.array(answer["lengths"], np.int64))
+        for array, values in zip(self._served.running, (answer["returns"], answer["lengths"])):
+            array[:] = values
         set_random_states(saved["random"])
         return saved["state"]
 

@@ -95,6 +95,8 @@ pub(super) struct Server<'a> {
     seed: u64,
     /// True once the function calls `ctx.checkpoint`.
     writes_checkpoints: bool,
+    /// True once the function has called `ctx.resume`.
+    asked_to_resume: bool,
     /// True if the function shows progress itself.
     shows_progress: bool,
     warned: BTreeSet<String>,
@@ -139,6 +141,7 @@ impl<'a> Server<'a> {
             env,
             seed: config.seed,
             writes_checkpoints: false,
+            asked_to_resume: false,
             shows_progress: false,
             warned: BTreeSet::new(),
             masked: [0; 2],
@@ -281,7 +284,7 @@ impl<'a> Server<'a> {
     }
 
     fn reset(&mut self, seed: Option<u64>) -> Result<(), StageError> {
-        if self.state.step == 0 && !self.beside.has_begun && checkpoint::step(self.scratch).is_some() {
+        if !self.asked_to_resume && !self.beside.has_begun && checkpoint::step(self.scratch).is_some() {
             self.warn(
                 "there is a checkpoint, and the function does not ask for it: training starts from the \
                 beginning"
@@ -352,6 +355,7 @@ impl<'a> Server<'a> {
 
     /// Goes back to the last checkpoint, if there is one.
     fn resume(&mut self) -> Result<(), StageError> {
+        self.asked_to_resume = true;
         let saved = match self.context.fresh {
             true => Saved::Nothing,
             false => checkpoint::read(self.scratch)?,
