@@ -61,6 +61,7 @@ macro_rules! modules {
 const PACKAGE: &[(&str, &str)] = modules!(
     "__init__",
     "_error",
+    "_kind",
     "_stage",
     "gymnasium",
     "stable_baselines3",

@@ -80,8 +80,6 @@ impl Player {
             fs::create_dir_all(&place)
                 .map_err(|err| StageError::new(format!("cannot write {}: {err}", place.display())))?;
         }
-        let package = dir.path().join("package");
-        stages_env::python::write_package(&package)?;
         for (path, bytes) in files {
             stages_env::python::write(dir.path(), path, bytes)?;
         }
@@ -109,7 +107,6 @@ impl Player {
                 "state_len": form.state_len, "trust": form.trust,
             },
             "spec": described(spec, seed),
-            "package": package,
             "weights": dir.path().join(WEIGHTS),
             "seed": seed,
             "threads": form.threads,
