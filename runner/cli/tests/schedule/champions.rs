@@ -442,8 +442,9 @@ const TRAINED: &str = "{ uses: train/ppo, needs: { env: env }, register: { polic
     with: { total_timesteps: 128, n_steps: 32, n_envs: 2, batch_size: 32 } }";
 
 /// Ten nights with the champion that one pipeline registered, and the challengers of another.
-fn ten_nights(champion: &str, challenger: &str) -> (Project, Value) {
+fn ten_nights(champion: &str, challenger: &str, modules: &[(&str, &str)]) -> (Project, Value) {
     let project = Project::new(TWO_FORMS.replace("MADE", champion));
+    modules.iter().for_each(|(name, text)| project.write(name, text));
     project.write("rows.csv", rows());
     let first = project.run(&["exec", "p.yaml"]);
     assert_eq!(first.code, 0, "{}", first.text());
@@ -469,7 +470,7 @@ fn ten_nights(champion: &str, challenger: &str) -> (Project, Value) {
 
 #[test]
 fn a_rule_is_a_champion_against_trained_challengers_and_the_other_way_round() {
-    let (project, found) = ten_nights(RULE, TRAINED);
+    let (project, found) = ten_nights(RULE, TRAINED, &[]);
     assert_eq!(found["aliases"]["champion"], 1, "{found}");
     assert!(found["versions"].as_array().unwrap().len() > 5, "{found}");
     let verdicts = found["verdicts"].as_array().unwrap();
@@ -484,7 +485,7 @@ fn a_rule_is_a_champion_against_trained_challengers_and_the_other_way_round() {
         shown.contains("form rule") && shown.contains("1. when signal < 0.4: position 1"),
         "{shown}"
     );
-    let (project, found) = ten_nights(TRAINED, RULE);
+    let (project, found) = ten_nights(TRAINED, RULE, &[]);
     // The same rule every night is one version, which takes the place of the first.
     assert_eq!(found["versions"].as_array().unwrap().len(), 2, "{found}");
     assert_eq!(found["aliases"]["champion"], 2, "{found}");
@@ -497,4 +498,25 @@ fn a_rule_is_a_champion_against_trained_challengers_and_the_other_way_round() {
     let log = project.run(&["schedule", "log", "p.yaml", "--json"]).stdout;
     let log: Vec<Value> = serde_json::from_str(&log).unwrap();
     assert!(log[9]["decision"].as_str().unwrap().contains("desk@2"), "{}", log[9]);
+}
+
+/// The example of docs/agents.md.
+const TRANSFORMER: &str = "{ uses: train/python, needs: { env: env }, register: { policy: desk, alias: challenger }, \
+    with: { call: \"transformer:train\", python: PYTHON, total_timesteps: 128, n_envs: 4 } }";
+
+#[test]
+fn a_transformer_in_torch_is_a_challenger_and_then_the_champion_of_rules() {
+    let Ok(python) = std::env::var("RUNNER_TEST_TORCH") else {
+        eprintln!("skipped: RUNNER_TEST_TORCH names no interpreter with torch");
+        return;
+    };
+    let transformer = TRANSFORMER.replace("PYTHON", &python);
+    let module = ("transformer.py", include_str!("../../../../docs/agents/transformer.py"));
+    let (project, found) = ten_nights(RULE, &transformer, &[module]);
+    assert_eq!(found["aliases"]["champion"], 1, "{found}");
+    assert!(found["versions"].as_array().unwrap().len() > 5, "{found}");
+    let shown = project.run(&["policy", "show", "desk@challenger"]).stdout;
+    assert!(shown.contains("form python"), "{shown}");
+    let (_, found) = ten_nights(&transformer, RULE, &[module]);
+    assert_eq!(found["aliases"]["champion"], 2, "{found}");
 }
