@@ -20,7 +20,11 @@ fn documented(stage: &str) -> String {
 }
 
 const HEAD: &str = "version: 1\nname: rules\nstages:\n";
-const MARKET: &str = "  market: { uses: ingest/simulated_market, with: { days: 400, seed: 3, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 } } }\n";
+const MARKET: &str = "\
+  market:
+    uses: ingest/simulated_market
+    with: { days: 400, seed: 3, expiries: { weekly: 0, monthly: 2, quarterly_days: 0 } }
+";
 const CHAIN: &str = "\
   chain: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
   greeks: { uses: greeks/analytic, needs: { chain: chain, rates: market.rates } }
@@ -154,7 +158,10 @@ fn a_rule_by_a_column_that_looks_ahead_is_found() {
     let project = table();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     let program = "  made:
-    run: awk -F, 'NR == 1 { print; next } { if (NR > 2) print d \",AAA,\" c \",\" ($3 > c ? 0.1 : 0.9); d = $1; c = $3 }' rows.csv > ${outputs.rows}
+    run: >-
+      awk -F, 'NR == 1 { print; next }
+      NR > 2 { print d \",AAA,\" c \",\" ($3 > c ? 0.1 : 0.9) } { d = $1; c = $3 }'
+      rows.csv > ${outputs.rows}
     files: [rows.csv]
     outputs: { rows: { path: rows.csv, type: table } }
 ";
@@ -186,4 +193,58 @@ fn mistakes_are_refused_before_anything_runs() {
         refused(&table(), "signal < 0.5", "signals < 0.5"),
     ];
     insta::assert_snapshot!(all.join("\n"), @"");
+}
+
+const FUNCTION: &str = "\
+def decide(seen, allowed, level):
+    if seen['signal'] < level:
+        return 'position 1'
+    return allowed[0] if seen['account.position'] else 'position 0'
+";
+
+/// A function of one snapshot decides as the lines that say the same, with the names that they have.
+#[test]
+fn a_function_of_a_snapshot_is_a_rule_too() {
+    let Some(python) = super::python_stages::python() else {
+        return;
+    };
+    let project = table();
+    project.write("my_rules.py", FUNCTION);
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    let text = text.replace(
+        "  evaluate: {",
+        &format!(
+            "  written:
+    uses: policy/rule
+    needs: {{ env: env }}
+    with: {{ name: written, rules: [{{ when: \"signal < 0.4\", do: position 1 }}], otherwise: position 0 }}
+  called:
+    uses: policy/rule
+    needs: {{ env: env }}
+    with: {{ name: called, call: \"my_rules:decide\", kwargs: {{ level: 0.4 }}, python: {python} }}
+  evaluate: {{"
+        ),
+    );
+    let rules = "policy: reversal, rules: [written, called] }, with: { bootstrap_draws: 50 } }";
+    project.write("p.yaml", text.replace("policy: reversal } }", rules));
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let found = summary(&project, "evaluate");
+    for figure in ["total_return", "turnover", "sharpe"] {
+        let of = |name: &str| found[format!("baseline/{name}/{figure}")].as_f64().unwrap();
+        assert_eq!(of("called"), of("written"), "{figure}");
+    }
+    // The function is in the key, and a rule has it or lines.
+    project.write("my_rules.py", FUNCTION.replace("< level", "<= level"));
+    assert_eq!(project.exec(&[]).stages("ran"), ["called", "evaluate"]);
+    let both = "call: \"my_rules:decide\", otherwise: position 0,";
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write("p.yaml", text.replace("call: \"my_rules:decide\",", both));
+    let refused = project.run(&["plan", "p.yaml"]);
+    assert_eq!(refused.code, 2, "{}", refused.text());
+    assert!(
+        refused.stderr.contains("stands in place of `rules` and `otherwise`"),
+        "{}",
+        refused.stderr
+    );
 }

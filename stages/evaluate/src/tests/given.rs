@@ -2,17 +2,19 @@
 //! they see is raw.
 
 use super::stocks::stocks_workplace;
-use super::table::{price, workplace as table_workplace};
+use super::table::{price, table_workplace as table_of, workplace as table_workplace};
 use super::*;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{Array, StringArray};
+use datasets::{Date, SnapshotTime};
 use stages_core::event::{EventSink, StageEvent};
 use stages_env::classic::{Classic, ClassicConfig};
 use stages_env::hedging::{Hedging, HedgingConfig};
 use stages_env::stocks::StocksConfig;
 use stages_env::stocks::synthetic::panel;
-use stages_env::table::{TableActionKind, TableConfig};
+use stages_env::table::{SymbolRows, TableActionKind, TableConfig, TableCosts, TableSource};
+use stages_numerics::random::Random;
 use stages_policy::forms::Rule;
 use std::sync::Mutex;
 
@@ -238,7 +240,10 @@ fn rules_where_there_are_episodes() {
     pole.connect_policy(&spec);
     pole.connect_rules(&[(
         "balances",
-        json!({ "rules": [{ "when": "angle + angular_velocity / 2 > 0", "do": "right" }], "otherwise": "left" }),
+        json!({
+            "rules": [{ "when": "angle + angular_velocity / 2 > 0", "do": "right" }],
+            "otherwise": "left",
+        }),
     )]);
     let (summary, _) = pole.results(&BacktestConfig::default());
     assert!(
@@ -291,7 +296,10 @@ fn names_of_baselines_are_one_each() {
 fn the_memory_of_a_rule_is_an_ablation() {
     let mut workplace = options_workplace(400, &OptionsConfig::default());
     workplace.decide_by(json!({
-        "rules": [{ "when": "mod(steps, 20) == 10", "do": "short_straddle" }, { "when": "steps_since(not held) > 5", "do": "close_all" }],
+        "rules": [
+            { "when": "mod(steps, 20) == 10", "do": "short_straddle" },
+            { "when": "steps_since(not held) > 5", "do": "close_all" },
+        ],
     }));
     let config = BacktestConfig {
         ablations: true,
@@ -310,4 +318,58 @@ fn the_memory_of_a_rule_is_an_ablation() {
         summary["ablation/no_memory/total_return"],
         summary["baseline/cash/total_return"]
     );
+}
+
+/// In markets whose prices nobody can foresee, a rule is not flattered: 0 lies within the interval of its
+/// excess return, and within that of the policy's over it, as often as an interval of 95 % should hold it.
+#[test]
+fn a_rule_without_an_edge_is_what_it_is() {
+    let (markets, days) = (40, 600);
+    let first: Date = "2020-01-01".parse().unwrap();
+    let config = TableConfig {
+        costs: TableCosts { basis_points: 0.0 },
+        test_fraction: 0.5,
+        ..TableConfig {
+            symbols: vec!["UP".to_owned()],
+            ..price(TableActionKind::Discrete)
+        }
+    };
+    let mut missed = [0, 0];
+    for seed in 0..markets {
+        let mut random = Random::new(&[seed, 99]);
+        let mut close = 100.0;
+        let prices = (0..days).map(|_| {
+            close *= 1.0 + 0.01 * random.normal();
+            close
+        });
+        let prices: Vec<f64> = prices.collect();
+        let source = TableSource {
+            columns: ["close", "noise"].map(str::to_owned).into(),
+            symbols: vec![SymbolRows {
+                symbol: "UP".to_owned(),
+                times: (0..days).map(|day| SnapshotTime::of_day(first.plus(day))).collect(),
+                values: vec![prices, (0..days).map(|_| random.normal()).collect()],
+            }],
+        };
+        let mut workplace = table_of(&source, &config);
+        let rule = |when: &str| {
+            let lines = json!([{ "when": when, "do": "position 1" }]);
+            json!({ "rules": lines, "otherwise": "position 0" })
+        };
+        workplace.decide_by(rule("noise > 0.3"));
+        workplace.connect_rules(&[("mine", rule("ema(noise, 3) > 0"))]);
+        let (summary, _) = workplace.results(&BacktestConfig {
+            bootstrap_draws: 400,
+            ..small()
+        });
+        let of = |name: String| summary[&name].as_f64().unwrap_or_else(|| panic!("{name}: {summary}"));
+        let names = ["baseline/mine/excess_return", "versus/mine/matched_excess_return"];
+        for (missed, name) in missed.iter_mut().zip(names) {
+            let (low, high) = (of(format!("{name}_low")), of(format!("{name}_high")));
+            *missed += i32::from(low > 0.0 || high < 0.0);
+        }
+    }
+    // Two of 40 are expected, and more than six in one of 300 such tests.
+    println!("{missed:?} of {markets} intervals leave out 0");
+    assert!(missed.iter().all(|missed| *missed <= 6), "{missed:?}");
 }

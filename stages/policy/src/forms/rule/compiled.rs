@@ -44,6 +44,13 @@ impl Compiled {
         spec: &EnvSpec,
         choices: &[String],
     ) -> Result<Self, ConfigProblem> {
+        let is_known = !matches!(spec.action_space, ActionSpace::Candidates { .. });
+        ConfigProblem::new(
+            "",
+            format!("the actions of `{}` have no names by which a rule chooses", spec.name),
+        )
+        .hint("rules are for environments with choices, components or weights")
+        .when(!is_known || choices.len() != spec.action_space.mask_len())?;
         let account = account(&spec.observation);
         let mut this = Self {
             space: spec.action_space.clone(),
@@ -124,7 +131,7 @@ impl Compiled {
                 Some(hold) => return Ok(hold),
                 None => {
                     return Err(ConfigProblem::new(field, "weights have no `hold`").hint(
-                        "give each component its value: `{ \"*\": weight }` holds the weights of env/stocks, say",
+                        "give each component its value: `{ \"*\": weight }` holds those of env/stocks",
                     ));
                 }
             },
@@ -272,7 +279,7 @@ impl Forward for Acting {
         let lines = self.masked.iter().enumerate().filter(|(_, count)| **count > 0);
         let warning = |(line, count): (usize, &u64)| {
             let (of, then) = match line + 1 < self.masked.len() {
-                true => (format!("line {}", line + 1), "the next line that holds decided"),
+                true => (format!("line {}", line + 1), "the next line decided"),
                 false => ("`otherwise`".to_owned(), "the first allowed choice was taken"),
             };
             format!(
@@ -308,10 +315,11 @@ impl Acting {
             true => format!("line {}", line + 1),
             false => "`otherwise`".to_owned(),
         };
-        Err(StageError::new(format!(
-            "{of} of the rule gives `{component}` the value {value}"
-        ))
-        .hint("a division by 0, a logarithm of 0, or `previous` at the first step: let a condition exclude it"))
+        Err(
+            StageError::new(format!("{of} of the rule gives `{component}` the value {value}")).hint(
+                "a division or a logarithm of 0, or `previous` at the first step: exclude it by a condition",
+            ),
+        )
     }
 
     fn amounts(&self, rows: usize, output: &mut Output) -> Result<(), StageError> {

@@ -174,9 +174,10 @@ fn the_first_line_that_holds_and_is_allowed_decides() {
     assert_eq!(
         played.state.warnings(),
         [
-            "the action of line 1 was masked in 2 of 10 decisions, and the next line that holds decided",
-            "the action of line 2 was masked in 1 of 10 decisions, and the next line that holds decided",
-            "the action of `otherwise` was masked in 1 of 10 decisions, and the first allowed choice was taken",
+            "the action of line 1 was masked in 2 of 10 decisions, and the next line decided",
+            "the action of line 2 was masked in 1 of 10 decisions, and the next line decided",
+            "the action of `otherwise` was masked in 1 of 10 decisions, and the first allowed choice was \
+                taken",
         ]
     );
 }
@@ -495,6 +496,46 @@ fn survives_its_file() {
     );
     let AnyPolicy::Other(read) = read else { panic!() };
     assert_eq!(read.describe(), policy.describe());
+}
+
+/// A file that was changed by hand is refused where it starts, and nothing panics.
+#[test]
+fn a_file_that_contradicts_itself_does_not_start() {
+    let rule = json!({ "rules": [{ "when": "held", "do": "close_all" }] });
+    let honest = json!(form(&options(), rule).unwrap());
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    for (field, value, message) in [
+        (
+            "choices",
+            json!(["hold", "close_all"]),
+            "the actions of `test` have no names",
+        ),
+        (
+            "choices",
+            json!(["a", "b", "c", "d", "close_all"]),
+            "the actions of `test` have no names",
+        ),
+        (
+            "choices",
+            json!(["hold", "b", "c", "d"]),
+            "the environment has no choice `close_all`",
+        ),
+        ("rules", json!([{ "when": "1 +", "do": "hold" }]), "expected a number"),
+        (
+            "rules",
+            json!([{ "when": "a > 0", "do": { "*": 0 } }]),
+            "unknown name `a`",
+        ),
+        ("otherwise", json!("sell"), "the environment has no choice `sell`"),
+    ] {
+        let mut changed = honest.clone();
+        changed[field] = value;
+        let form: RuleForm = serde_json::from_value(changed).unwrap();
+        let policy = OtherPolicy::new("policy/rule", None, options(), Form::Rule(form), BTreeMap::new());
+        let refused = AnyPolicy::Other(policy).start(&store, 2).err().unwrap();
+        assert!(refused.message.contains(message), "{refused}");
+    }
 }
 
 /// Decisions a second of a rule of five expressions at 256 environments, on one thread:
