@@ -103,7 +103,7 @@ fn a_rule_that_is_a_baseline_earns_what_it_earns() {
             "sells",
             json!({ "rules": [{ "when": "not held", "do": "short_straddle" }] }),
         ),
-        ("idle", json!({ "otherwise": "hold" })),
+        ("idle", json!({ "rules": [{ "when": "not held", "do": "close_all" }] })),
     ]);
     let told = Arc::new(Told::default());
     workplace.context.events = told.clone();
@@ -119,7 +119,7 @@ fn a_rule_that_is_a_baseline_earns_what_it_earns() {
     }
     assert!(rows(&table, "sells", "lines").iter().any(|lines| *lines > 0.0));
     // What is masked is told with its count.
-    let masked = |line: &&String| line.starts_with("warning: sells: the action of line 1 was masked in ");
+    let masked = |line: &&String| line.starts_with("warning: idle: the action of line 1 was masked in ");
     let lines = told.0.lock().unwrap();
     assert_eq!(lines.iter().filter(masked).count(), 1, "{lines:?}");
     // Without them the rest is what it was.
@@ -222,6 +222,7 @@ fn rules_of_weights_and_positions() {
     }
     let mut table = table_workplace(&TableConfig {
         action_rewards: ["bad", "good"].map(str::to_owned).into(),
+        price: String::new(),
         ..one(TableActionKind::Discrete)
     });
     assert!(table.rules(&[("mine", json!({ "otherwise": "good" }))]).len() == 1);
