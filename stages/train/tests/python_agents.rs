@@ -114,7 +114,8 @@ impl Lab {
     /// Runs the stage, with settings beside the usual ones.
     fn train(&self, steps: u64, with: Value) -> Result<Outputs, StageError> {
         let mut settings = json!({
-            "call": "my_agent:train", "python": self.python, "n_envs": 16, "seed": 1, "total_timesteps": steps,
+            "call": "my_agent:train", "python": self.python, "n_envs": 16, "seed": 1,
+            "total_timesteps": steps,
         });
         settings
             .as_object_mut()

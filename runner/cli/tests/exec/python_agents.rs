@@ -3,11 +3,11 @@
 //! They need an interpreter with gymnasium and numpy: `RUNNER_TEST_PYTHON`.
 
 use super::python_stages::python;
-use crate::{Ended, Project, artifact, wait_for};
+use crate::{Ended, Project, artifact, files, wait_for};
 use runner_testkit::{PipelineText, pipeline};
 use serde_json::Value;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The example of docs/agents.md.
 const EVOLUTION: &str = include_str!("../../../../docs/agents/evolution.py");
@@ -92,6 +92,31 @@ fn evolution_in_numpy_learns_cart_pole() {
     assert_eq!(project.exec(&[]).stages("ran"), Vec::<String>::new());
 }
 
+/// A function that starts a process and does not wait for it.
+const STARTS: &str = "\
+import subprocess
+import numpy as np
+from runner.trained import Weights
+
+def train(ctx, env, total_timesteps, fails=False):
+    subprocess.Popen(['sleep', '1234'])
+    if fails:
+        raise ValueError('after all')
+    tensors = {'action.weight': np.zeros((4, 2)), 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+    return Weights(tensors, {'pi': [], 'vf': []})
+";
+
+#[test]
+fn no_process_outlives_the_function() {
+    let Some(python) = python() else { return };
+    let project = project(training(&python, CART_POLE, 1_000), STARTS);
+    let home = project.home().display().to_string();
+    let fails = project.exec(&["train", "--set", "train.with.kwargs={ fails: true }"]);
+    assert_eq!(fails.code, 1, "{}", fails.text());
+    ok(&project.exec(&["train"]));
+    wait_for("its processes to end", || pids(&home, "sleep").is_empty());
+}
+
 /// The threads of the stage step the environments, and change nothing.
 #[test]
 fn threads_of_the_stage_do_not_matter() {
@@ -134,12 +159,10 @@ fn kill(pid: i32) {
 #[test]
 fn killed_at_any_moment_ends_in_the_same_bytes() {
     let Some(python) = python() else { return };
-    let pipeline = || training(&python, CART_POLE, 60_000);
+    let pipeline = || training(&python, CART_POLE, 600_000);
     let reference = project(pipeline(), EVOLUTION);
-    let began = Instant::now();
     let ended = reference.exec(&[]);
     ok(&ended);
-    let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
     // How often checkpoints are written changes nothing.
     let often = pipeline()
         .to_string()
@@ -149,13 +172,22 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
     let home = project.home().display().to_string();
     let mut killed = [0; 2];
     for i in 1..=10_u64 {
+        let began = std::time::SystemTime::now();
         let mut child = project
             .command(&["exec", "p.yaml", "-q"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 400));
+        let written = || {
+            let scratch = files(&project.home().join("scratch"));
+            let checkpoint = scratch.iter().find(|path| path.ends_with("checkpoint.safetensors"));
+            checkpoint.and_then(|path| path.metadata().ok()?.modified().ok())
+        };
+        wait_for("another checkpoint", || {
+            written().is_some_and(|time| time > began) || child.try_wait().unwrap().is_some()
+        });
+        std::thread::sleep(Duration::from_millis(i * 37 % 101 * 4));
         // The function's process, or all of the run's.
         let functions = if i % 2 == 0 {
             pids(&home, "Runs an algorithm")
@@ -170,9 +202,14 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
         }
         child.wait().unwrap();
     }
-    assert!(killed[1] > 2, "{killed:?} of 10 kills, {whole} ms");
-    let resumed = project.exec(&["--json"]);
+    assert!(killed[0] > 2 && killed[1] > 2, "{killed:?} of 10 kills");
+    let resumed = project.exec(&[]);
     ok(&resumed);
+    assert!(
+        resumed.stdout.contains("resuming from the checkpoint"),
+        "{}",
+        resumed.text()
+    );
     assert_eq!(resumed.digests(), ended.digests());
     wait_for("the functions to end", || pids(&home, "Runs an algorithm").is_empty());
 }

@@ -9,7 +9,7 @@ use super::protocol::{Message, STOP};
 use super::run_job::inputs;
 use cache::{Store, WorkerReport};
 use runner_sandbox::this_program;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use stages_core::error::Cause;
 use stages_core::typed_output::FileType;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -66,7 +66,15 @@ impl Worker {
         let _ = self.child.kill();
     }
 
+    /// Waits for the worker, and ends the processes that a user's code has left behind it.
     fn wait(mut self) -> Result<ExitStatus, StageError> {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
+            // Until its status is taken, no other group has its number.
+            let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            if waitid(WaitId::Pid(pid), exited).is_ok() {
+                let _ = kill_process_group(pid, Signal::KILL);
+            }
+        }
         self.child
             .wait()
             .map_err(|err| StageError::new(format!("cannot wait for the worker: {err}")))

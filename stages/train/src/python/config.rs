@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 stages_core::settings! {
     /// Configuration of `train/python`.
     pub struct PythonTrainConfig {
-        /// `MODULE:FUNCTION`, a function `train(ctx, env, total_timesteps, …)` that returns a policy. Required.
+        /// `MODULE:FUNCTION`, a function `train(ctx, env, total_timesteps, …)` that returns a policy.
+        /// Required.
         pub call: String,
         /// Further arguments of the function, by name.
         pub kwargs: BTreeMap<String, Value> = BTreeMap::new(),
@@ -39,8 +40,8 @@ stages_core::settings! {
         pub path: String = ".".to_owned(),
         /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
         pub files: Vec<String> = Vec::new(),
-        /// `pickle`, where the policy that the function returns has files that are pickles: loading one can run
-        /// any program.
+        /// `pickle`, where the policy that the function returns has files that are pickles: loading one can
+        /// run any program.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub trust: Option<Trust>,
         /// Seconds that the function may take between two calls of the environment or of `ctx`. Does not

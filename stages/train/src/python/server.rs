@@ -52,10 +52,6 @@ enum Request {
         total: Option<u64>,
         message: String,
     },
-    Warn {
-        message: String,
-        hint: Option<String>,
-    },
     Checkpoints,
     Checkpoint {
         file: String,
@@ -170,7 +166,6 @@ impl<'a> Server<'a> {
                     self.shows_progress = true;
                     self.context.progress(done, total, message);
                 }
-                Request::Warn { message, hint } => self.warn(message, hint.as_deref()),
                 Request::Checkpoints => self.writes_checkpoints = true,
                 Request::Checkpoint { file } => {
                     self.timer.start(Phase::Io);
@@ -459,7 +454,10 @@ impl<'a> Server<'a> {
         if masked > 0 {
             let share = 100.0 * masked as f64 / all as f64;
             self.warn(
-                format!("{share:.2} % of the function's choices were masked: each counted as the first that is allowed"),
+                format!(
+                    "{share:.2} % of the function's choices were masked: each counted as the first that is \
+                    allowed"
+                ),
                 Some("`env.action_masks()` has the choices that the shown states allow"),
             );
         }
