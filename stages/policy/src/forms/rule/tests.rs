@@ -357,7 +357,7 @@ fn mistakes_have_a_place_and_a_remedy() {
             line("held", json!("close")),
             "rules[0].do",
             "the environment has no choice `close`",
-            "there are hold, close_all",
+            "did you mean `close_all`?",
         ),
         (
             &discrete,
