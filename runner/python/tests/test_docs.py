@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 import runner
@@ -159,3 +160,33 @@ def test_environments_of_ones_own(tmp_path):
     policy = runner.load_policy(run["train_own.policy"])
     actions, _ = policy.predict(obs, deterministic=False)
     assert policy.for_program(actions).tolist() == [choice - 1 for choice in actions]
+
+
+TRAIN = """
+
+def train(ctx, env, total_timesteps):
+    from runner.trained import Saved
+
+    np.save("weights.npy", np.random.default_rng(ctx.seed).normal(size=(4, 2)))
+    return Saved("my_agent:load", {"weights.npy": "weights.npy"})
+"""
+
+
+def test_policies_of_ones_own(tmp_path):
+    (tmp_path / "my_agent.py").write_text(block("python.md", "python", "def load(path, spec)") + TRAIN, encoding="utf-8")
+    (tmp_path / ".runner").mkdir()
+    train = {"call": "my_agent:train", "python": sys.executable, "total_timesteps": 64, "seed": 1}
+    stages = {
+        "env": {"uses": "env/classic", "with": {"id": "CartPole-v1"}},
+        "train": {"uses": "train/python", "needs": {"env": "env"}, "with": train},
+        "evaluate": {"uses": "evaluate/backtest", "needs": {"env": "env", "policy": "train"}, "with": {"episodes": 5}},
+    }
+    run = runner.exec({"version": 1, "name": "own", "stages": stages}, directory=tmp_path, progress=False)
+    policy = runner.load_policy(run["train.policy"])
+    assert (policy.form, repr(policy)) == ("python", "<Policy of train/python for CartPole-v1>")
+    weights = numpy.load(run["train.policy"].files["weights/weights.npy"])
+    obs = numpy.random.default_rng(2).normal(size=(64, 4)).astype(numpy.float32)
+    actions, _ = policy.predict(obs)
+    assert actions.tolist() == (obs @ weights).argmax(axis=1).tolist()
+    with pytest.raises(runner.Error, match="shape"):
+        policy.predict(obs[:, :3])

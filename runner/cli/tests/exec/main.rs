@@ -29,6 +29,7 @@ mod policy_export;
 mod python_agents;
 mod python_envs;
 mod python_parts;
+mod python_policies;
 mod python_stages;
 mod python_to_onnx;
 mod reasoning;

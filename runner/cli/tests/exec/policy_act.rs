@@ -1,6 +1,8 @@
 //! `runner policy act`: the decision of each test date from files cut off there is the backtest's, bit by
 //! bit, and refusals.
 
+use super::python_policies;
+use super::python_stages::python;
 use crate::incremental::{Market, market};
 use crate::{Ended, Project, artifact};
 use arrow_array::cast::AsArray as _;
@@ -13,7 +15,7 @@ use stages_env::options::OptionsEnv;
 use stages_env::stocks::StocksEnv;
 use stages_env::table::TableEnv;
 use stages_env::{ActingSimulator, BatchEnv as _, OpenOptions, PortfolioEnv, Step};
-use stages_policy::{Mode, Policy, policy};
+use stages_policy::{AnyPolicy, Mode};
 use std::collections::BTreeMap;
 
 const OPTIONS: &str = "\
@@ -95,16 +97,18 @@ fn decisions<S: ActingSimulator>(
     spent: impl Fn(&PortfolioEnv<S>) -> Spent,
 ) -> BTreeMap<Date, Reference> {
     let (store, made) = artifact(project, ended, "train.policy");
-    let policy = Policy::load(&store.blob(made.entry(policy::ENTRY).unwrap().blob).unwrap()).unwrap();
+    let policy = AnyPolicy::read(&store, &made).unwrap();
+    let mut state = policy.start(&store, 1).unwrap();
     let (store, env) = artifact(project, ended, "env.env");
     let mut env = open(&store, &env, &OpenOptions::test(1, 0));
     let mut step = Step::new(env.spec(), 1);
-    let mut state = policy.start(1);
     let (mut start, mut out) = (true, BTreeMap::new());
     env.reset(step.buffers());
     loop {
         let at = date(&env);
-        policy.act(&step.obs, &step.action_mask, &[start], &mut state, Mode::Greedy);
+        policy
+            .act(&step.obs, &step.action_mask, &[start], &mut state, Mode::Greedy)
+            .unwrap();
         start = false;
         let output = state.output();
         let values = if output.log_prob.is_empty() {
@@ -355,19 +359,22 @@ fn stocks_decide_as_the_backtest_does() {
 }
 
 #[test]
-fn tables_decide_as_the_backtest_does_by_a_policy_of_stable_baselines3_too() {
+fn tables_decide_as_the_backtest_does_by_policies_of_others_too() {
     let (header, days) = days(120);
     let last: Date = days.keys().last().unwrap().parse().unwrap();
     let model = std::fs::read("../../tests/reference/sb3/ppo_cart_pole.zip").unwrap();
-    for train in [
+    let own = python().map(|python| python_policies::agent(&python));
+    let trainings = [
         "{ uses: train/ppo, needs: { env: env }, \
          with: { total_timesteps: 256, n_steps: 32, n_envs: 4, batch_size: 64 } }",
         // Of CartPole, which has as many observations and actions.
         "{ uses: train/import, needs: { env: env }, with: { path: model.zip } }",
         "{ uses: train/dqn, needs: { env: env }, with: { total_timesteps: 200, learning_starts: 100 } }",
-    ] {
+    ];
+    for train in trainings.into_iter().chain(own.as_deref()) {
         let project = Project::new(TABLE.replace("TRAIN", train));
         std::fs::write(project.path("model.zip"), &model).unwrap();
+        project.write("my_agent.py", python_policies::AGENT);
         write_until(&project, "rows.csv", (&header, &days), last);
         let ended = project.exec(&[]);
         assert_eq!(ended.code, 0, "{}", ended.text());
