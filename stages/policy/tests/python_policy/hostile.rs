@@ -99,7 +99,12 @@ pub(crate) fn pickles_run_nothing(python: &str) {
     let world = World::new(python);
     let mark = world.mark();
     let evil = format!(
-        "class Evil:\n    def __reduce__(self):\n        import os\n        return os.system, ('touch {}',)\n",
+        "
+class Evil:
+    def __reduce__(self):
+        import os
+        return os.system, ('touch {}',)
+",
         mark.display()
     );
     for (protocol, wrap, open) in [
