@@ -146,7 +146,7 @@ pub fn bench(python: Option<&str>, base: &Path, store: &Store) -> Result<Vec<Pol
     Ok(rows)
 }
 
-/// The best of five turns.
+/// The best of six turns.
 fn rate(policy: &AnyPolicy, store: &Store, num_envs: usize) -> Result<f64, StageError> {
     let (d, a) = SIZES;
     let mut random = Random::new(&[3]);

@@ -71,7 +71,7 @@ stages:
   compare:
     uses: evaluate/compare
     needs: { agent: evaluate, against: imitated }
-    with: { bootstrap_draws: 20 }
+    with: { bootstrap_draws: 20, verdict: {} }
   whole: { uses: evaluate/walk_forward, needs: { trajectory: evaluate }, with: { bootstrap_draws: 10 } }
   drift: { uses: evaluate/drift, needs: { trajectory: evaluate } }
 ";
@@ -143,7 +143,8 @@ fn a_policy_in_python_plays_everywhere() {
     ok(&shown);
     assert!(shown.stdout.contains("python"), "{}", shown.stdout);
     ok(&project.run(&["policy", "list"]));
-    ok(&project.run(&["policy", "diff", "desk@champion", "latest/student"]));
+    ok(&project.run(&["policy", "register", "latest/student", "desk"]));
+    ok(&project.run(&["policy", "diff", "desk@champion", "desk@2"]));
     let text = PIPELINE.replace("AGENT", &agent(&python));
     let (before, rest) = text.split_once("  agent:").unwrap();
     let (_, judge) = rest.split_once("  evaluate:").unwrap();
@@ -169,11 +170,16 @@ fn a_policy_that_fails_is_told_with_its_place() {
     let text = PIPELINE.replace("AGENT", &agent(&python));
     let project = Project::new(text);
     project.write("rows.csv", rows(260));
-    project.write("my_agent.py", AGENT.replace("state_len=1", "state_len=2"));
+    project.write(
+        "my_agent.py",
+        AGENT.replace("'state': state}", "'state': state[:, :0]}"),
+    );
     let ended = project.exec(&["evaluate"]);
     assert_eq!(ended.code, 1, "{}", ended.text());
     assert!(
-        ended.stderr.contains("`state` of the policy has the shape"),
+        ended
+            .stderr
+            .contains("`state` of the policy has the shape [2, 0] instead of [2, 1]"),
         "{}",
         ended.stderr
     );
