@@ -1,10 +1,10 @@
 //! Policies that would do what they must not, and artifacts that were changed.
 
-use crate::{BATCH, World, act, called, choices, chosen, loaded, module, told};
+use crate::{World, called, choices, chosen, loaded, module, told};
 use cache::{Artifact, ArtifactBuilder};
 use serde_json::json;
+use stages_policy::AnyPolicy;
 use stages_policy::forms::{Form, PythonForm, files_of};
-use stages_policy::{AnyPolicy, Mode};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
