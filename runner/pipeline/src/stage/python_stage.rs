@@ -142,7 +142,7 @@ pub(crate) fn resolve(
         find_interpreter(&request, finder, base, &mut python)
     });
     match found {
-        Some(Ok(found)) => add_interpreter(found, command),
+        Some(Ok(found)) => add_interpreter(found, &[], command),
         Some(Err((message, hint))) => problems.add(at("python"), message, hint),
         None => {}
     }
@@ -188,23 +188,25 @@ pub(crate) fn resolve_kind(
         find_interpreter(&request, finder, base, &mut python)
     });
     match found {
-        Some(Ok(mut found)) => {
-            found.sources.extend(package.files.iter().cloned());
-            add_interpreter(found, command);
-        }
+        Some(Ok(found)) => add_interpreter(found, &package.files, command),
         Some(Err((message, hint))) => problems.add(stage.uses, message, hint),
         None => {}
     }
     command.python = Some(python);
 }
 
-/// Adds the interpreter to the tools of a command, unless they have it.
-fn add_interpreter(found: Tool, command: &mut Command) {
-    match command.tools.iter_mut().find(|tool| tool.name == found.name) {
-        Some(known) => known.sources = found.sources,
-        None => command.tools.push(found),
+/// Adds the interpreter to the tools of a command, unless they have it, and to its key the files of a
+/// package.
+fn add_interpreter(found: Tool, files: &[Source], command: &mut Command) {
+    let mut tools = std::mem::take(&mut command.tools);
+    let name = found.name.clone();
+    if !tools.iter().any(|tool| tool.name == name) {
+        tools.push(found);
     }
-    command.tools = in_order(std::mem::take(&mut command.tools));
+    for tool in tools.iter_mut().filter(|tool| tool.name == name) {
+        tool.sources.extend(files.iter().cloned());
+    }
+    command.tools = in_order(tools);
 }
 
 /// Adds the files of `module`, and of the project's modules that it imports, to the files that the program
