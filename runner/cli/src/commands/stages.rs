@@ -11,7 +11,7 @@ use runner_engine::Failure;
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{
     Packages, Prefix, describe_kind, describe_kinds, describe_python, describe_type, graph as draw,
-    kind_json, kinds_json, python_json, type_json, types,
+    kind_json, kinds_json, python_json, suggest, type_json, types,
 };
 use stages_core::AnyStage;
 use std::path::PathBuf;
@@ -94,8 +94,12 @@ pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure
             }
             found = kinds.iter().find(|kind| kind.name() == name).copied();
             if found.is_none() {
-                return Err(Failure::usage(format!("there is no stage kind `{name}`"))
-                    .hint(format!("`runner stages {prefix}` lists those of its package")));
+                let names = kinds.iter().map(|kind| kind.name());
+                return Err(Failure::usage(format!("there is no stage kind `{name}`")).hint(suggest(
+                    name,
+                    "kinds of the package",
+                    names,
+                )));
             }
         }
     }
