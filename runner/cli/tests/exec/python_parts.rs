@@ -344,7 +344,15 @@ fn the_check_is_made_where_it_finds_something() {
     }
     // A lookback of all rows leaves nothing to compare, until there are more.
     project.write("my_stages.py", declared("lookback=3", "frame['close'].cumsum()"));
-    ok(&project.exec(&[]));
+    let ended = project.exec(&[]);
+    ok(&ended);
+    assert!(
+        ended
+            .text()
+            .contains("`my_stages:make` is not checked yet: its log says why"),
+        "{}",
+        ended.text()
+    );
     assert!(log(&project).contains("check: not yet"), "{}", log(&project));
     let days: Vec<&str> = days.into_iter().chain(["2020-01-02", "2021-01-04"]).collect();
     project.write("bars.csv", bars(5, &days));
@@ -399,7 +407,8 @@ fn what_is_not_declared_is_named_with_the_line_to_add() {
     };
     let inside = |line: &str| {
         format!(
-            "import importlib, importlib.util, pathlib\ndef make(ctx, bars, window):\n    {line}\n    return bars\n"
+            "import importlib.util as of, pathlib\ndef make(ctx, bars, window):\n    {line}\n    return \
+            bars\n"
         )
     };
     for (module, expected) in [
@@ -412,7 +421,8 @@ fn what_is_not_declared_is_named_with_the_line_to_add() {
         ),
         (
             inside(
-                "s = importlib.util.spec_from_file_location('h', 'helper.py'); s.loader.exec_module(importlib.util.module_from_spec(s))",
+                "s = of.spec_from_file_location('h', 'helper.py'); \
+                s.loader.exec_module(of.module_from_spec(s))",
             ),
             "helper.py",
         ),
@@ -428,7 +438,8 @@ fn what_is_not_declared_is_named_with_the_line_to_add() {
         ),
         (
             inside(
-                "\n    try:\n        open('./numbers.csv')\n    except OSError as err:\n        raise ValueError('no numbers') from err",
+                "\n    try:\n        open('./numbers.csv')\n    except OSError as err:\n        raise \
+                ValueError('no numbers') from err",
             ),
             "numbers.csv",
         ),
@@ -442,7 +453,8 @@ fn what_is_not_declared_is_named_with_the_line_to_add() {
             let ended = project.exec(&[]);
             assert_eq!(ended.code, 1, "{module}: {}", ended.text());
             let line = format!(
-                "`{expected}` is beside the pipeline, but not among the stage's files: add `files: [{expected}]`"
+                "`{expected}` is beside the pipeline, but not among the stage's files: add `files: \
+                [{expected}]`"
             );
             assert!(ended.text().contains(&line), "{isolation} {module}: {}", ended.text());
         }

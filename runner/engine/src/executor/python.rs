@@ -260,6 +260,12 @@ impl<'a> Calling<'a> {
             let value = store.put(&bytes)?;
             store.put_memo(key, value)?;
         }
+        if !checked {
+            run.events.emit(StageEvent::Warning {
+                message: format!("`{}` is not checked yet: its log says why", self.call.call),
+                hint: Some("`check: none` leaves the check out".to_owned()),
+            });
+        }
         way.store(run, checked)?;
         let total = parts.len() as u64;
         run.events.emit(StageEvent::Memo { hits, total });

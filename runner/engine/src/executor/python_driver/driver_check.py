@@ -39,16 +39,17 @@ def check(calls, parts, mode):
         if err.hint is None:
             err.hint = f"this was the check with the rows of {listed(chosen)} alone: `check: all` takes all symbols, `check: none` leaves it out"
         raise
-    rows = 0
+    rows = []
     for output, table in whole.items():
         if "date" not in table.column_names:
             print(f"check: none of `{output}`, which has no column `date`", flush=True)
             continue
         compare(calls, output, plain(table), joined([tables[output] for tables in made], output))
-        rows += len(table)
+        rows.append(len(table))
     seconds = time.monotonic() - started
-    print(f"check: the whole and {len(pieces)} partitions of {listed(chosen)} give the same {rows:,} rows ({seconds:.2f} s)", flush=True)
-    return True
+    if rows:
+        print(f"check: the whole and {len(pieces)} partitions of {listed(chosen)} give the same {sum(rows):,} rows ({seconds:.2f} s)", flush=True)
+    return bool(rows)
 
 
 def listed(symbols):
