@@ -53,7 +53,10 @@ pub use written::FILE_TYPE;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(forms::Rule), stages_core::erase(ingest::IngestPolicy)]
+    vec![
+        stages_core::erase(forms::Rule),
+        stages_core::erase(ingest::IngestPolicy),
+    ]
 }
 
 /// The model with which the CPU trains and acts: fused kernels, but candle for LSTMs of several layers.

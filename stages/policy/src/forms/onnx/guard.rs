@@ -24,7 +24,7 @@ const OPERATORS: &str = " Abs Acos Acosh Add And ArgMax ArgMin Asin Asinh Atan A
     GlobalAveragePool GlobalMaxPool Greater GreaterOrEqual GroupNormalization HardSigmoid HardSwish Identity \
     InstanceNormalization IsInf IsNaN LSTM LayerNormalization LeakyRelu Less LessOrEqual Log LogSoftmax \
     LpNormalization MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mod Mul Neg Not OneHot Or PRelu \
-    Pad Pow RMSNormalization RNN Range Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax \
+    Pow RMSNormalization RNN Reciprocal ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax \
     ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Round ScatterElements ScatterND \
     Selu Shape Sigmoid Sign Sin Sinh Size Slice Softmax Softplus Softsign Split Sqrt Squeeze Sub Sum Swish Tan \
     Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Where Xor ";
@@ -138,7 +138,6 @@ fn check_tensor(tensor: &TensorProto) -> Result<(), StageError> {
 /// Infers the type and shape of every value, in the order of computation, and refuses a model whose values
 /// take more memory than its file justifies. Constants are computed on the way, each after its size is known.
 pub(super) fn infer(model: &mut InferenceModel, file: usize) -> Result<(), StageError> {
-    let allowed = MEMORY + PER_BYTE * file as u64;
     let mut needed = 0_u64;
     for id in model.eval_order().map_err(|err| wrong(&err))? {
         let node = model.node(id);
@@ -169,13 +168,7 @@ pub(super) fn infer(model: &mut InferenceModel, file: usize) -> Result<(), Stage
             })?;
             needed = needed.saturating_add(size);
         }
-        StageError::new(format!(
-            "the model needs more than {} MiB for its values, at `{name}`: more than a file of {file} bytes \
-            justifies",
-            allowed >> 20
-        ))
-        .hint(HINT)
-        .when(needed > allowed)?;
+        too_much(needed, file, &format!("`{name}`"))?;
         // Computes it, too, where all of its inputs are constants.
         let (facts, of_outputs, others) = given();
         let (_, inferred, _) = model.node_mut(id).op.infer(facts, of_outputs, others).map_err(at)?;
@@ -185,6 +178,33 @@ pub(super) fn infer(model: &mut InferenceModel, file: usize) -> Result<(), Stage
         }
     }
     Ok(())
+}
+
+/// Refuses a model that takes more memory than its file justifies, by the sizes of the values as the runtime
+/// has translated them.
+pub(super) fn measure(model: &TypedModel, file: usize) -> Result<(), StageError> {
+    let facts = model
+        .nodes()
+        .iter()
+        .flat_map(|node| &node.outputs)
+        .map(|output| &output.fact);
+    let sizes = facts.map(|fact| {
+        let shape = fact.shape.as_concrete()?;
+        let width = fact.datum_type.size_of() as u64;
+        shape.iter().try_fold(width, |size, &n| size.checked_mul(n as u64))
+    });
+    let needed = sizes.fold(0_u64, |sum, size| sum.saturating_add(size.unwrap_or(u64::MAX)));
+    too_much(needed, file, "its end")
+}
+
+fn too_much(needed: u64, file: usize, at: &str) -> Result<(), StageError> {
+    let allowed = MEMORY + PER_BYTE * file as u64;
+    StageError::new(format!(
+        "the model needs more than {} MiB for its values, at {at}: more than a file of {file} bytes justifies",
+        allowed >> 20
+    ))
+    .hint(HINT)
+    .when(needed > allowed)
 }
 
 /// The bytes of a value; of shapes, which the runtime counts in symbols, those of whole numbers.

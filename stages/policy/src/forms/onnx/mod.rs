@@ -95,6 +95,16 @@ impl OnnxForm {
     /// # Errors
     /// Fails where the model is not a policy's, or of another environment.
     pub fn check(model: &[u8], env: &EnvSpec, told: &Told) -> Result<Checked, StageError> {
+        // Names in a stranger's file are shown, on a terminal, too.
+        let clean = |text: String| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self::checked(model, env, told).map_err(|err| StageError {
+            message: clean(err.message),
+            hint: err.hint.map(clean),
+            ..err
+        })
+    }
+
+    fn checked(model: &[u8], env: &EnvSpec, told: &Told) -> Result<Checked, StageError> {
         StageError::new("a policy over symbolic states has no ONNX form")
             .hint("its inputs are bags of atoms, of any number")
             .when(matches!(env.action_space, ActionSpace::Candidates { .. }))?;

@@ -1,6 +1,7 @@
 //! The inputs and outputs that a model declares.
 
 use stages_core::StageError;
+use std::collections::BTreeSet;
 use std::fmt;
 use tract_onnx::pb::{GraphProto, ModelProto, ValueInfoProto, tensor_proto, tensor_shape_proto, type_proto};
 use tract_onnx::prelude::DatumType;
@@ -220,6 +221,17 @@ impl Ports {
         for port in ports.inputs.iter_mut().chain(&mut ports.outputs) {
             port.find_axis(ports.rows);
         }
+        let computed = graph.node.iter().flat_map(|node| &node.output);
+        let known = computed
+            .chain(graph.initializer.iter().map(|constant| &constant.name))
+            .chain(graph.input.iter().map(|value| &value.name));
+        let known: BTreeSet<&str> = known.map(String::as_str).collect();
+        let missing = ports.outputs.iter().find(|port| !known.contains(port.name.as_str()));
+        StageError::new(format!(
+            "nothing computes the model's output `{}`",
+            missing.map_or("", |port| port.name.as_str())
+        ))
+        .when(missing.is_some())?;
         let mut names: Vec<&str> = ports
             .inputs
             .iter()

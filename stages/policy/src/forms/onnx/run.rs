@@ -1,7 +1,8 @@
 //! A model made ready for a number of environments, block by block.
 //!
-//! The runtime computes blocks of one fixed number of rows, the last one filled up. So a row's outputs are the
-//! same whatever the number of environments is, and one thread computes them in one order.
+//! The runtime computes blocks of one fixed number of rows, the last one filled up, on one thread. So a row's
+//! outputs are the same whatever the number of environments is. (At another place in its block, the last bit
+//! of a sum may be another, by the alignment of the row.)
 
 use super::guard::{self, guarded};
 use super::ports::{Dim, Element, Port, Ports};
@@ -347,7 +348,9 @@ fn plan(
     // Without what no output is computed from, which is not looked at either.
     let mut model = parsed.model.into_compact().map_err(wrong)?;
     guard::infer(&mut model, file)?;
-    let model = model.into_typed().and_then(TypedModel::into_optimized).map_err(wrong)?;
+    let model = model.into_typed().map_err(wrong)?;
+    guard::measure(&model, file)?;
+    let model = model.into_optimized().map_err(wrong)?;
     StageError::new("some of the model's inputs are lost in the runtime")
         .when(model.input_outlets().map_err(wrong)?.len() != inputs.len())?;
     let shapes = model.output_outlets().map_err(wrong)?.iter().map(|outlet| {

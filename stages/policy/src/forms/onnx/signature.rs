@@ -195,6 +195,21 @@ fn input_roles<'a>(
         };
         roles.insert(port.name.as_str(), role);
     }
+    for (name, role) in &roles {
+        let is_input = matches!(
+            role,
+            None | Some(Role::Observation | Role::ActionMask | Role::EpisodeStart)
+        );
+        StageError::new(format!("the role of the input `{name}` is one of outputs"))
+            .hint("inputs are `observation`, `action_mask`, `episode_start` or `state`")
+            .when(!is_input)?;
+    }
+    for role in roles.values() {
+        let count = roles.values().filter(|other| *other == role).count();
+        if role.is_some() && count > 1 {
+            return Err(unclear("two inputs have the same role", ports));
+        }
+    }
     let is_known = |roles: &BTreeMap<&str, Option<Role>>, role| roles.values().any(|is| *is == Some(role));
     if !is_known(&roles, Role::Observation) {
         let fits = |port: &&Port| {
@@ -214,19 +229,6 @@ fn input_roles<'a>(
         };
         guesses.push(format!("the input `{}` is taken for the observation", port.name));
         roles.insert(&port.name, Some(Role::Observation));
-    }
-    for (name, role) in &roles {
-        let is_input = matches!(
-            role,
-            None | Some(Role::Observation | Role::ActionMask | Role::EpisodeStart)
-        );
-        StageError::new(format!("the role of the input `{name}` is one of outputs"))
-            .hint("inputs are `observation`, `action_mask`, `episode_start` or `state`")
-            .when(!is_input)?;
-        let count = roles.values().filter(|other| *other == role).count();
-        if role.is_some() && count > 1 {
-            return Err(unclear("two inputs have the same role", ports));
-        }
     }
     Ok(roles)
 }
