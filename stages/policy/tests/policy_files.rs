@@ -14,6 +14,7 @@ use stages_env::classic::Classic;
 use stages_policy::forms::AnyPolicy;
 use stages_policy::ingest::{IngestPolicy, PolicyFileConfig};
 use stages_policy::{Mode, policy::Policy};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use tempfile::TempDir;
@@ -56,8 +57,12 @@ impl World {
         let problem =
             |message: String, hint: Option<String>| format!("{message}\n{}", hint.unwrap_or_default());
         let mut context = self.context(id);
+        let plan = PlanContext {
+            base: self.dir.path(),
+            inputs: BTreeMap::new(),
+        };
         IngestPolicy
-            .check(&config, &PlanContext::default())
+            .check(&config, &plan)
             .map_err(|err| problem(err.message, err.hint))?;
         context.sources = IngestPolicy
             .sources(&config, self.dir.path())
@@ -78,15 +83,19 @@ impl World {
         assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
     }
 
-    /// The actions of a policy for the observations of `obs.json`, beside those of `actions.json`: of one
-    /// episode, one row a step.
-    fn acts_as_expected(&self, policy: &AnyPolicy) {
+    /// The actions of a policy for the observations of one episode, beside those that are expected, by the
+    /// files `obs{of}.json` and `actions{of}.json`.
+    fn acts_as_expected(&self, policy: &AnyPolicy, of: &str) {
         let rows = |name: &str| -> Vec<Vec<f32>> {
             serde_json::from_slice(&std::fs::read(self.path(name)).unwrap()).unwrap()
         };
         let space = &policy.spec().action_space;
         let mut state = policy.start(&self.store, 1).unwrap();
-        for (i, (obs, wanted)) in rows("obs.json").iter().zip(rows("actions.json")).enumerate() {
+        for (i, (obs, wanted)) in rows(&format!("obs{of}.json"))
+            .iter()
+            .zip(rows(&format!("actions{of}.json")))
+            .enumerate()
+        {
             let mask = vec![true; space.mask_len()];
             let actions = policy.act(obs, &mask, &[i == 0], &mut state, Mode::Greedy).unwrap();
             let found: Vec<f32> = match actions {
@@ -236,15 +245,15 @@ from sb3_contrib import RecurrentPPO
 from stable_baselines3 import DQN, PPO, SAC
 torch.set_num_threads(1)
 
-def write(model, env):
+def write(model, env, name=''):
     obs = np.random.default_rng(5).normal(size=(20, *gymnasium.make(env).observation_space.shape)).astype('float32')
-    json.dump(obs.tolist(), open('obs.json', 'w'))
+    json.dump(obs.tolist(), open(f'obs{name}.json', 'w'))
     state, actions = None, []
     for i, row in enumerate(obs):
         action, state = model.predict(row[None], state=state, episode_start=np.array([i == 0]), deterministic=True)
         actions.append(np.clip(action.reshape(-1), -2, 2).tolist())
-    json.dump(actions, open('actions.json', 'w'))
-    model.save('model')
+    json.dump(actions, open(f'actions{name}.json', 'w'))
+    model.save(f'model{name}')
 
 elu = {'activation_fn': torch.nn.ELU}
 ";
@@ -259,11 +268,7 @@ fn other_networks_of_stable_baselines3(python: &str) {
         self.net = torch.nn.Sequential(torch.nn.Linear(space.shape[0], width), torch.nn.GELU())\n\n    \
         def forward(self, obs):\n        return self.net(obs)\n",
     );
-    for (model, id) in [
-        (
-            "PPO('MlpPolicy', 'CartPole-v1', seed=1, policy_kwargs=elu)",
-            "CartPole-v1",
-        ),
+    let models = [
         (
             "DQN('MlpPolicy', 'CartPole-v1', seed=1, policy_kwargs=elu, buffer_size=9)",
             "CartPole-v1",
@@ -274,25 +279,33 @@ fn other_networks_of_stable_baselines3(python: &str) {
         ),
         ("PPO('MlpPolicy', 'Pendulum-v1', seed=1, use_sde=True)", "Pendulum-v1"),
         (
-            "RecurrentPPO('MlpLstmPolicy', 'CartPole-v1', seed=1, policy_kwargs={**elu, 'lstm_hidden_size': 6, 'n_lstm_layers': 2})",
+            "RecurrentPPO('MlpLstmPolicy', 'CartPole-v1', seed=1, policy_kwargs=lstm)",
             "CartPole-v1",
         ),
         (
-            "PPO('MlpPolicy', 'CartPole-v1', seed=1, policy_kwargs={'features_extractor_class': __import__('nets').Extractor, 'features_extractor_kwargs': {'width': 7}})",
+            "PPO('MlpPolicy', 'CartPole-v1', seed=1, policy_kwargs=own)",
             "CartPole-v1",
         ),
-    ] {
-        world.python(python, &format!("{TRAIN}\nwrite({model}, '{id}')"));
-        let without = world.ingest(id, json!({ "path": "model.zip" })).unwrap_err();
+    ];
+    let written = models
+        .iter()
+        .enumerate()
+        .map(|(i, (model, id))| format!("write({model}, '{id}', {i})\n"));
+    let arguments = "import nets\nlstm = {**elu, 'lstm_hidden_size': 6, 'n_lstm_layers': 2}\n\
+        own = {'features_extractor_class': nets.Extractor, 'features_extractor_kwargs': {'width': 7}}\n";
+    world.python(python, &format!("{TRAIN}\n{arguments}{}", written.collect::<String>()));
+    for (i, (model, id)) in models.iter().enumerate() {
+        let path = format!("model{i}.zip");
+        let without = world.ingest(id, json!({ "path": path })).unwrap_err();
         assert!(without.contains("write `python: ./env`"), "{without}");
-        let mut with = json!({ "path": "model.zip", "python": python });
-        if model.contains("nets") {
+        let mut with = json!({ "path": path, "python": python });
+        if model.contains("own") {
             with["class"] = json!("nets:Extractor");
         }
         let policy = world.ingest(id, with).unwrap();
         assert_eq!(policy.form(), "python");
         assert_eq!(policy.remembers(), model.starts_with("Recurrent"));
-        world.acts_as_expected(&policy);
+        world.acts_as_expected(&policy, &i.to_string());
     }
 }
 
@@ -325,8 +338,11 @@ open('nets.py', 'w').write('import torch\\nclass Agent(torch.nn.Linear):\\n    d
     for key in ["policy_class", "policy_kwargs"] {
         for i in 0..5 {
             let with = json!({ "path": format!("{key}-{i}.zip"), "python": python });
-            let message = world.ingest("CartPole-v1", with).unwrap_err();
-            assert!(message.contains("could run any program"), "{message}");
+            // Without its arguments it is taken for a network of ours, and its pickles are not read.
+            match world.ingest("CartPole-v1", with) {
+                Err(message) => assert!(message.contains("could run any program"), "{message}"),
+                Ok(policy) => assert_eq!((key, policy.form()), ("policy_kwargs", "native")),
+            }
             assert!(!marker.exists());
         }
     }
@@ -335,7 +351,7 @@ open('nets.py', 'w').write('import torch\\nclass Agent(torch.nn.Linear):\\n    d
     assert!(message.contains("not a state dict of tensors alone"), "{message}");
     assert!(!marker.exists());
     // With trust it is loaded as the library does.
-    let with = json!({ "path": "policy_kwargs-0.zip", "python": python, "trust": "pickle" });
+    let with = json!({ "path": "policy_class-0.zip", "python": python, "trust": "pickle" });
     assert!(world.ingest("CartPole-v1", with).is_err());
     assert!(marker.exists());
 }
@@ -396,7 +412,7 @@ fn state_dicts(python: &str) {
         if let Some(method) = method {
             with["method"] = json!(method);
         }
-        world.acts_as_expected(&world.ingest("CartPole-v1", with).unwrap());
+        world.acts_as_expected(&world.ingest("CartPole-v1", with).unwrap(), "");
     }
     let with =
         json!({ "path": "agent.pt", "class": "agents:Agent", "kwargs": { "width": 9 }, "python": python });
@@ -407,10 +423,10 @@ fn state_dicts(python: &str) {
     assert!(message.contains("there is no module `others`"), "{message}");
     save("agents.Continuous()", 3, "network.actor_mean(x).clamp(-2, 2)");
     let with = json!({ "path": "agent.pt", "class": "agents:Continuous", "python": python });
-    world.acts_as_expected(&world.ingest("Pendulum-v1", with).unwrap());
+    world.acts_as_expected(&world.ingest("Pendulum-v1", with).unwrap(), "");
     save("agents.normal()", 3, "2 * network(x)[0].tanh()");
     let with = json!({ "path": "agent.pt", "class": "agents:normal", "units": "tanh", "python": python });
-    world.acts_as_expected(&world.ingest("Pendulum-v1", with).unwrap());
+    world.acts_as_expected(&world.ingest("Pendulum-v1", with).unwrap(), "");
 }
 
 fn main() -> ExitCode {
