@@ -235,8 +235,10 @@ fn hostile_zips_are_refused() {
     assert!(!world.path("x").exists() && !Path::new("x").exists());
 }
 
-/// A state dict with a tensor of 2^40 floats: `torch._utils._rebuild_tensor_v2` of a storage that is not there.
-const HUGE: &[u8] = b"\x80\x02}(X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu\x8a\x06\x00\x00\x00\x00\x00\x01tQK\x00\x8a\x06\x00\x00\x00\x00\x00\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRu.";
+/// A state dict with a tensor of 2^40 floats, whose storage is not there.
+const HUGE: &[u8] = b"\x80\x02}(X\x01\x00\x00\x00actorch._utils\n_rebuild_tensor_v2\n\
+    ((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpu\
+    \x8a\x06\x00\x00\x00\x00\x00\x01tQK\x00\x8a\x06\x00\x00\x00\x00\x00\x01\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRu.";
 
 const TRAIN: &str = "
 import json, sys
@@ -408,7 +410,8 @@ fn state_dicts(python: &str) {
     };
     save("agents.Agent(8)", 4, "network.actor(x).argmax(dim=1)");
     for method in [None, Some("actor"), Some("act"), Some("choose")] {
-        let mut with = json!({ "path": "agent.pt", "class": "agents:Agent", "kwargs": { "width": 8 }, "python": python });
+        let mut with = json!({ "path": "agent.pt", "class": "agents:Agent", "python": python });
+        with["kwargs"] = json!({ "width": 8 });
         if let Some(method) = method {
             with["method"] = json!(method);
         }

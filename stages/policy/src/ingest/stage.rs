@@ -6,7 +6,6 @@ use cache::BlobRef;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use stages_core::settings::is_default;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Source,
     StageError, StageKind,
@@ -19,7 +18,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Told by the name: `.onnx`, `.zip` (stable-baselines3), and `.pt`, `.pth` or `.cleanrl_model` (PyTorch).
+    /// Told by the name: `.onnx`, `.zip` (stable-baselines3), `.pt`, `.pth` or `.cleanrl_model` (PyTorch).
     #[default]
     Auto,
     /// An ONNX model.
@@ -41,42 +40,32 @@ stages_core::settings! {
         pub name: Option<String>,
         /// The names of the observed values that the model sees, in its order; by default all of the
         /// environment, in its order. Of ONNX models.
-        #[serde(skip_serializing_if = "is_default")]
         pub observation: Vec<String>,
-        /// The names of the choices, or of the components of an action, in the order of the model's outputs; by
-        /// default the environment's. Of ONNX models.
-        #[serde(skip_serializing_if = "is_default")]
+        /// The names of the choices, or of the components of an action, in the order of the model's outputs;
+        /// by default the environment's. Of ONNX models.
         pub actions: Vec<String>,
         /// The units of continuous actions. Of ONNX models and state dicts.
-        #[serde(skip_serializing_if = "is_default")]
         pub units: Units,
         /// The roles of a model's inputs and outputs by their names, where names and shapes do not tell:
         /// `observation`, `action_mask`, `episode_start`, `state` of inputs; `logits`, `probabilities`,
-        /// `action_values`, `mean`, `choice`, `log_std`, `value`, `next INPUT` and `unused` of outputs. Of ONNX
-        /// models.
-        #[serde(skip_serializing_if = "is_default")]
+        /// `action_values`, `mean`, `choice`, `log_std`, `value`, `next INPUT` and `unused` of outputs. Of
+        /// ONNX models.
         pub tensors: BTreeMap<String, String>,
-        /// `MODULE:CLASS` of the network of a state dict, or a function that returns it. Of a zip file, a class
-        /// of one's own that its network has.
-        #[serde(skip_serializing_if = "is_default")]
+        /// `MODULE:CLASS` of the network of a state dict, or a function that returns it. Of a zip file, a
+        /// class of one's own that its network has.
         pub class: Option<String>,
         /// Arguments of the class, by name.
-        #[serde(skip_serializing_if = "is_default")]
         pub kwargs: BTreeMap<String, Value>,
         /// The method or part of the network that decides; by default `actor`, or `actor_mean` with
         /// `actor_logstd`, as CleanRL names them, or the network itself.
-        #[serde(skip_serializing_if = "is_default")]
         pub method: Option<String>,
         /// The directory of the network's modules, relative to the pipeline.
-        #[serde(skip_serializing_if = "is_here")]
         pub modules: String = ".".to_owned(),
-        /// The interpreter that runs it, with the packages numpy and torch, and for zip files stable_baselines3:
-        /// a program on PATH, the path of one, or the directory of an environment, relative to the pipeline. By
-        /// default none, and networks that this program has not are refused.
-        #[serde(skip_serializing_if = "is_default")]
+        /// The interpreter that runs it, with the packages numpy and torch, and for zip files
+        /// stable_baselines3: a program on PATH, the path of one, or the directory of an environment,
+        /// relative to the pipeline. By default none, and networks that this program has not are refused.
         pub python: Option<String>,
         /// `pickle` loads files that can run any program when they are loaded.
-        #[serde(skip_serializing_if = "is_default")]
         pub trust: Option<Trust>,
     }
 }

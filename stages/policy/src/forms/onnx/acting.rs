@@ -55,8 +55,8 @@ impl Running {
         }
     }
 
-    /// Checks that the outputs of a row depend on its own inputs alone: those of a block of drawn observations
-    /// stay, where every second row is drawn anew.
+    /// Checks that the outputs of a row depend on its own inputs alone: those of drawn observations stay,
+    /// where every second row is drawn anew.
     pub(super) fn check_rows(&mut self) -> Result<(), StageError> {
         let (d, m) = (self.env.obs_dim(), self.env.action_space.mask_len());
         let rows = self.ready.rows;

@@ -200,7 +200,8 @@ pub(super) fn measure(model: &TypedModel, file: usize) -> Result<(), StageError>
 fn too_much(needed: u64, file: usize, at: &str) -> Result<(), StageError> {
     let allowed = MEMORY + PER_BYTE * file as u64;
     StageError::new(format!(
-        "the model needs more than {} MiB for its values, at {at}: more than a file of {file} bytes justifies",
+        "the model needs more than {} MiB for its values, at {at}: more than a file of {file} bytes \
+        justifies",
         allowed >> 20
     ))
     .hint(HINT)

@@ -133,7 +133,8 @@ fn unclear(what: &str, ports: &Ports) -> StageError {
     )
 }
 
-/// Resolves the roles of the ports of a model that acts in `env` and sees `seen` values of it; `told` are the roles that the user names,
+/// Resolves the roles of the ports of a model that acts in `env` and sees `seen` values of it; `told` are the
+/// roles that the user names,
 /// by the ports' names. Returns a sentence for each role that was guessed from a shape.
 ///
 /// # Errors
