@@ -68,8 +68,8 @@ def rule(now, allowed):
 
 /// Decisions of batches of 1, 16 and 256 random observations of 20 numbers among 5 choices: by the program's
 /// own perceptron of two layers of 64 on one thread, by the same as an ONNX model and, where `python` is
-/// given (an interpreter as in a configuration, relative to `base`), by policies in Python: a linear one and a
-/// perceptron of the same size in NumPy, the perceptron in torch where it is installed, and a rule that is
+/// given (an interpreter as in a configuration, relative to `base`), by policies in Python: a linear one and
+/// a perceptron of the same size in NumPy, the perceptron in torch where it is installed, and a rule that is
 /// asked for one environment at a time.
 ///
 /// # Errors
