@@ -142,8 +142,9 @@ fn no_value_is_larger_than_the_file_justifies() {
         .ints("s", &huge)
         .op("ConstantOfShape", &["s"], "big", &[]);
     assert!(policy(unused.bytes(), &discrete(), &Told::default()).is_ok());
+    // Other tests run beside; each of these values has 10 GB and more.
     assert!(
-        most_memory() - before < 256 << 20,
+        most_memory() - before < 2 << 30,
         "{} bytes more",
         most_memory() - before
     );
