@@ -1,6 +1,6 @@
 //! The speed of policies on this machine, form by form.
 
-use crate::forms::{AnyPolicy, Form, OtherPolicy, Per, PythonForm};
+use crate::forms::{AnyPolicy, Form, MODEL, OnnxForm, OtherPolicy, Per, PythonForm, Told};
 use crate::policy::{Mode, Policy};
 use crate::{ActionHead, Architecture, initial};
 use cache::Store;
@@ -67,10 +67,10 @@ def rule(now, allowed):
 ";
 
 /// Decisions of batches of 1, 16 and 256 random observations of 20 numbers among 5 choices: by the program's
-/// own perceptron of two layers of 64 on one thread and, where `python` is given (an interpreter as in a
-/// configuration, relative to `base`), by policies in Python: a linear one and a perceptron of the same size
-/// in NumPy, the perceptron in torch where it is installed, and a rule that is asked for one environment at a
-/// time.
+/// own perceptron of two layers of 64 on one thread, by the same as an ONNX model and, where `python` is
+/// given (an interpreter as in a configuration, relative to `base`), by policies in Python: a linear one and
+/// a perceptron of the same size in NumPy, the perceptron in torch where it is installed, and a rule that is
+/// asked for one environment at a time.
 ///
 /// # Errors
 /// When a policy cannot be started, or fails.
@@ -95,7 +95,14 @@ pub fn bench(python: Option<&str>, base: &Path, store: &Store) -> Result<Vec<Pol
     };
     let params = initial(&architecture, false, 1);
     let native = Policy::new("train/ppo", &spec, &architecture, None, params)?;
-    let mut policies = vec![("native, MLP 64 x 64".to_owned(), AnyPolicy::Native(native))];
+    let model = native.onnx("{}")?;
+    let form = OnnxForm::check(&model, &spec, &Told::default())?.form;
+    let files = [(MODEL.to_owned(), model)].into();
+    let onnx = OtherPolicy::new("bench", None, spec.clone(), Form::Onnx(form), files);
+    let mut policies = vec![
+        ("native, MLP 64 x 64".to_owned(), AnyPolicy::Native(native)),
+        ("onnx, the same MLP".to_owned(), AnyPolicy::Other(onnx)),
+    ];
     if let Some(python) = python {
         let problem = |problem: stages_core::ConfigProblem| StageError {
             hint: problem.hint,

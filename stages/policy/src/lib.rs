@@ -18,6 +18,7 @@ pub mod forms;
 pub mod fused;
 pub mod gaussian;
 mod head;
+pub mod ingest;
 pub mod init;
 pub mod kernels;
 pub mod mlp;
@@ -52,7 +53,10 @@ pub use written::FILE_TYPE;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(forms::Rule)]
+    vec![
+        stages_core::erase(forms::Rule),
+        stages_core::erase(ingest::IngestPolicy),
+    ]
 }
 
 /// The model with which the CPU trains and acts: fused kernels, but candle for LSTMs of several layers.

@@ -7,7 +7,7 @@ mod onnx;
 mod python;
 mod rule;
 
-pub use onnx::OnnxForm;
+pub use onnx::{Checked, MODEL, OnnxForm, Told, Units};
 pub use python::{Per, PythonForm, Trust, WEIGHTS, files_of};
 pub use rule::{Rule, RuleConfig, RuleForm, check_name};
 

@@ -3,7 +3,7 @@
 //! docs/reading-policies.md lists inputs and outputs.
 
 mod graph;
-mod proto;
+pub(crate) mod proto;
 
 use crate::{ActionHead, Activation, Architecture, Lstm, Policy, Transformer};
 use graph::{Graph, OPSET};

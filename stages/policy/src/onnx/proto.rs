@@ -3,31 +3,31 @@
 
 /// A message under construction.
 #[derive(Clone, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    pub(super) fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
+    pub(crate) fn bytes(mut self, field: u32, bytes: &[u8]) -> Self {
         self.key(field, 2);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
         self
     }
 
-    pub(super) fn text(self, field: u32, text: &str) -> Self {
+    pub(crate) fn text(self, field: u32, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
-    pub(super) fn message(self, field: u32, message: &Self) -> Self {
+    pub(crate) fn message(self, field: u32, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }
 
-    pub(super) fn int(mut self, field: u32, value: i64) -> Self {
+    pub(crate) fn int(mut self, field: u32, value: i64) -> Self {
         self.key(field, 0);
         self.varint(value as u64);
         self
     }
 
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(crate) fn finish(self) -> Vec<u8> {
         self.0
     }
 
@@ -46,14 +46,14 @@ impl Message {
 
 /// An element type, `TensorProto.DataType`.
 #[derive(Clone, Copy)]
-pub(super) enum Type {
+pub(crate) enum Type {
     Float = 1,
     Int = 7,
     Bool = 9,
 }
 
 /// A tensor as a `TensorProto` message.
-pub(super) fn tensor(name: &str, shape: &[usize], ty: Type, data: &[u8]) -> Message {
+pub(crate) fn tensor(name: &str, shape: &[usize], ty: Type, data: &[u8]) -> Message {
     let dims = shape
         .iter()
         .fold(Message::default(), |message, &n| message.int(1, n as i64));
@@ -61,7 +61,7 @@ pub(super) fn tensor(name: &str, shape: &[usize], ty: Type, data: &[u8]) -> Mess
 }
 
 /// An attribute of a node.
-pub(super) enum Attribute<'a> {
+pub(crate) enum Attribute<'a> {
     Int(&'a str, i64),
     Ints(&'a str, &'a [i64]),
 }
@@ -83,7 +83,7 @@ impl Attribute<'_> {
 }
 
 /// A node as a `NodeProto` message.
-pub(super) fn node(op: &str, inputs: &[&str], outputs: &[String], attributes: &[Attribute<'_>]) -> Message {
+pub(crate) fn node(op: &str, inputs: &[&str], outputs: &[String], attributes: &[Attribute<'_>]) -> Message {
     let mut message = Message::default();
     for input in inputs {
         message = message.text(1, input);
@@ -99,7 +99,7 @@ pub(super) fn node(op: &str, inputs: &[&str], outputs: &[String], attributes: &[
 }
 
 /// A tensor whose first dimension is the batch, as a `ValueInfoProto` message.
-pub(super) fn value(name: &str, ty: Type, rest: &[usize]) -> Message {
+pub(crate) fn value(name: &str, ty: Type, rest: &[usize]) -> Message {
     let mut shape = Message::default().message(1, &Message::default().text(2, "batch"));
     for &n in rest {
         shape = shape.message(1, &Message::default().int(1, n as i64));
@@ -111,7 +111,7 @@ pub(super) fn value(name: &str, ty: Type, rest: &[usize]) -> Message {
 }
 
 /// A graph with metadata, as a `ModelProto` message.
-pub(super) fn model(graph: &Message, opset: i64, metadata: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn model(graph: &Message, opset: i64, metadata: &[(&str, &str)]) -> Vec<u8> {
     let mut message = Message::default()
         .int(1, 8)
         .text(2, "runner")

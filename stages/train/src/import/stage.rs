@@ -1,6 +1,5 @@
 //! The stage kind `train/import`.
 
-use super::sb3;
 use crate::stage::ENV;
 use cache::{ArtifactBuilder, BlobRef};
 use schemars::JsonSchema;
@@ -10,7 +9,7 @@ use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, Source,
     StageError, StageKind,
 };
-use stages_env::{BatchEnv, OpenOptions};
+use stages_policy::ingest::{self, sb3};
 use stages_policy::policy;
 use std::path::Path;
 
@@ -70,32 +69,10 @@ impl StageKind for Import {
         let bytes = std::fs::read(&source.path)
             .map_err(|err| named(StageError::new(format!("cannot be read: {err}"))))?;
         source.check(BlobRef::of(&bytes).blob)?;
-        let env = open(context)?;
-        let imported = sb3::policy(&bytes, &context.store, env.spec()).map_err(named)?;
+        let imported = sb3::policy(&bytes, &context.store, &ingest::spec(context)?).map_err(named)?;
         let meta = json!({ "kind": imported.kind(), "imported_from": "stable-baselines3" });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Policy.name(), meta);
         builder.bytes(policy::ENTRY, &imported.save()?)?;
         Ok([("policy".to_owned(), builder.finish()?)].into())
     }
-}
-
-/// The environment, of which only the specification counts: it may have test data alone.
-fn open(context: &Context) -> Result<Box<dyn BatchEnv>, StageError> {
-    let artifact = &context.input(ENV.name)?.artifact;
-    let open = |options: OpenOptions| stages_env::open(&context.store, artifact, &options);
-    let refused = match open(OpenOptions::train(1, 0)) {
-        Err(refused) => refused,
-        env => return env,
-    };
-    let env = open(OpenOptions::test(1, 0)).map_err(|_| refused)?;
-    if env.spec().normalisation.is_some() {
-        context.warn(
-            "the environment has no training dates to normalise by: the policy sees features as they are",
-            Some(
-                "where it was trained on normalised features, import it with the environment that it was \
-                trained on, and evaluate it in this one",
-            ),
-        );
-    }
-    Ok(env)
 }

@@ -2,13 +2,13 @@
 
 use super::config::PythonTrainConfig;
 use super::stage::PythonTrain;
-use crate::import::sb3;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use stages_core::{Context, StageError, StageKind as _};
 use stages_env::python::Versions;
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, Normalisation, Step};
-use stages_policy::forms::{Form, OtherPolicy, PythonForm};
+use stages_policy::forms::{Form, MODEL, OnnxForm, OtherPolicy, PythonForm, Told};
+use stages_policy::ingest::sb3;
 use stages_policy::{AnyPolicy, Architecture, Mode, Policy};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -102,7 +102,18 @@ impl Maker<'_> {
                 let bytes = take(&mut rest, files.iter().map(|(_, len)| len).sum())?;
                 sb3::policy(bytes, &self.context.store, self.spec).map(AnyPolicy::Native)
             }
-            Returned::Onnx { .. } => Err(StageError::new("a model in ONNX cannot be returned yet")),
+            Returned::Onnx { files } => {
+                let model = take(&mut rest, files.iter().map(|(_, len)| len).sum())?.to_vec();
+                let checked = OnnxForm::check(&model, self.spec, &Told::default())?;
+                for sentence in checked.assumed {
+                    self.context
+                        .warn(sentence, Some("name its inputs and outputs by their roles"));
+                }
+                let files = [(MODEL.to_owned(), model)].into();
+                let form = Form::Onnx(checked.form);
+                let policy = OtherPolicy::new(PythonTrain::NAME, None, checked.env, form, files);
+                Ok(AnyPolicy::Other(policy))
+            }
         }
     }
 

@@ -1,12 +1,12 @@
 //! Policies of stable-baselines3 beside what they put out there: `tests/reference/sb3`.
 
 use super::sb3;
+use crate::Mode;
 use cache::{KeyHasher, Store};
 use serde_json::Value;
 use stages_core::{Context, StageKind as _};
 use stages_env::classic::Classic;
 use stages_env::{Actions, EnvSpec, OpenOptions};
-use stages_policy::Mode;
 use std::path::{Path, PathBuf};
 
 const MODELS: [(&str, &str); 8] = [

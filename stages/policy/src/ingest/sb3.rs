@@ -12,22 +12,22 @@
 //! Their weights are `[outputs, inputs]`, ours `[inputs, outputs]`; the gates of an LSTM have the same order,
 //! and its two biases are added.
 
+use crate::{ActionHead, Activation, Architecture, Critic, Lstm, Policy};
 use cache::Store;
 use candle_core::DType;
 use candle_core::pickle::PthTensors;
 use serde_json::Value;
 use stages_core::StageError;
 use stages_env::EnvSpec;
-use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Policy};
 use std::collections::HashMap;
 use std::io::{Cursor, Read as _};
 
-/// The largest size of a state dictionary, in bytes.
-const MOST: u64 = 4 << 30;
+/// The largest size of what a file holds, in bytes for each byte of it: it is hardly compressed.
+const MOST: u64 = 16;
 
 /// The algorithms whose files can be read, for hints.
 const READ: &str = "PPO, A2C, MaskablePPO, RecurrentPPO, DQN, SAC, TD3 and DDPG with the policies \
-    `MlpPolicy` and `MlpLstmPolicy` are read";
+    `MlpPolicy` and `MlpLstmPolicy`, of Tanh or ReLU, are read";
 
 /// The name given to the means and the standard deviations of SAC, which are one layer here.
 const SAC_HEAD: &str = "actor.mu_log_std";
@@ -44,10 +44,33 @@ struct File {
     tensors: HashMap<String, Tensor>,
 }
 
+/// A file as far as it is read here.
+pub(crate) enum Sb3 {
+    /// A network that is ours, too.
+    Native(Box<Policy>),
+    /// Another network: the reason, and S, the floats of its LSTM's state.
+    Other(StageError, usize),
+}
+
 /// The policy of a file, for the environment `env`.
-pub(crate) fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Policy, StageError> {
+///
+/// # Errors
+/// Fails when the bytes are not such a file, when its network is of another environment, or is not known.
+pub fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Policy, StageError> {
+    match read(bytes, store, env)? {
+        Sb3::Native(policy) => Ok(*policy),
+        Sb3::Other(why, _) => Err(why),
+    }
+}
+
+/// As [`policy`], but a network that is not known here is no error.
+pub(crate) fn read(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Sb3, StageError> {
     let file = File::read(bytes, store)?;
-    let (kind, architecture) = file.architecture(env)?;
+    let (kind, architecture) = match file.architecture(env) {
+        Ok(known) => known,
+        Err(err) if err.hint.as_deref() == Some(READ) => return Ok(Sb3::Other(err, file.state_len())),
+        Err(err) => return Err(err),
+    };
     let mut params = vec![0.0; architecture.num_params()];
     for tensor in architecture.tensors() {
         let (name, is_weight) = theirs(&tensor.name, &architecture)?;
@@ -83,7 +106,8 @@ pub(crate) fn policy(bytes: &[u8], store: &Store, env: &EnvSpec) -> Result<Polic
             }
         }
     }
-    Policy::new(kind, env, &architecture, None, params)
+    let policy = Policy::new(kind, env, &architecture, None, params)?;
+    Ok(Sb3::Native(Box::new(policy)))
 }
 
 fn count(n: usize, what: &str) -> String {
@@ -138,15 +162,19 @@ impl File {
             StageError::new(format!("it is not a file of stable-baselines3: {what}"))
                 .hint("give the zip file that `model.save(…)` wrote")
         };
+        let most = MOST * bytes.len() as u64;
         let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(|err| wrong(&err))?;
         let mut entry = |name: &str| -> Result<Vec<u8>, StageError> {
             let file = archive
                 .by_name(name)
                 .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
             let mut bytes = Vec::new();
-            file.take(MOST)
+            file.take(most + 1)
                 .read_to_end(&mut bytes)
                 .map_err(|err| wrong(&format!("`{name}`: {err}")))?;
+            if bytes.len() as u64 > most {
+                return Err(wrong(&format!("`{name}` has more than {most} bytes")));
+            }
             Ok(bytes)
         };
         let data: Value =
@@ -157,6 +185,19 @@ impl File {
         std::fs::write(&path, entry("policy.pth")?)
             .map_err(|err| StageError::new(format!("cannot write `{}`: {err}", path.display())))?;
         let state = PthTensors::new(&path, None).map_err(|err| wrong(&format!("`policy.pth`: {err}")))?;
+        // Sizes are the pickle's claim; tensors may share their values.
+        let mut claimed = 0_u64;
+        for (name, info) in state.tensor_infos() {
+            let size = info
+                .layout
+                .dims()
+                .iter()
+                .try_fold(4_u64, |size, &n| size.checked_mul(n as u64));
+            claimed = claimed.saturating_add(size.unwrap_or(u64::MAX));
+            if claimed > most {
+                return Err(wrong(&format!("`{name}` has the shape {:?}", info.layout.dims())));
+            }
+        }
         let mut tensors = HashMap::new();
         for name in state.tensor_infos().keys() {
             let tensor = state.get(name).map_err(|err| wrong(&format!("`{name}`: {err}")))?;
@@ -172,7 +213,9 @@ impl File {
             let (mean, log_std) = (format!("actor.mu.{part}"), format!("actor.log_std.{part}"));
             if let (Some(mean), Some(log_std)) = (tensors.get(&mean), tensors.get(&log_std)) {
                 let mut shape = mean.shape.clone();
-                shape[0] += log_std.shape[0];
+                if let (Some(outputs), Some(more)) = (shape.first_mut(), log_std.shape.first()) {
+                    *outputs += more;
+                }
                 let values = [mean.values.as_slice(), &log_std.values].concat();
                 tensors.insert(format!("{SAC_HEAD}.{part}"), Tensor { shape, values });
             }
@@ -186,6 +229,16 @@ impl File {
             .ok_or_else(|| StageError::new(format!("its policy has no tensor `{name}`")).hint(READ))
     }
 
+    /// S, the floats of the actor's LSTM's state: of each layer what it puts out and its cells.
+    fn state_len(&self) -> usize {
+        let of_layer = |layer: usize| self.tensors.get(&format!("lstm_actor.weight_hh_l{layer}"));
+        (0..)
+            .map_while(of_layer)
+            .filter_map(|weight| weight.shape.get(1))
+            .map(|hidden| 2 * hidden)
+            .sum()
+    }
+
     fn has(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
@@ -193,7 +246,10 @@ impl File {
     /// The sizes of the layers `PREFIX.0`, `PREFIX.2` and so on: between them are activation functions.
     fn sizes(&self, prefix: &str) -> Vec<usize> {
         let weight = |i: usize| self.tensors.get(&format!("{prefix}.{}.weight", 2 * i));
-        (0..).map_while(weight).map(|weight| weight.shape[0]).collect()
+        (0..)
+            .map_while(weight)
+            .map_while(|weight| weight.shape.first().copied())
+            .collect()
     }
 
     /// The stage kind that trains such policies, and the network's architecture.
@@ -284,7 +340,7 @@ impl File {
         if let Some(weight) = self.tensors.get("lstm_actor.weight_hh_l0") {
             let layers = (0..).take_while(|layer| self.has(&format!("lstm_actor.weight_hh_l{layer}")));
             architecture.lstm = Some(Lstm {
-                hidden: weight.shape[1],
+                hidden: weight.shape.get(1).copied().unwrap_or_default(),
                 critic: match (self.has("lstm_critic.weight_hh_l0"), self.has("critic.weight")) {
                     (true, _) => Critic::Separate,
                     (_, true) => Critic::Linear,
@@ -310,8 +366,7 @@ impl File {
         match name.trim_end_matches("'>").rsplit('.').next() {
             Some("ReLU") => Ok(Activation::Relu),
             Some("Tanh") => Ok(Activation::Tanh),
-            _ => Err(StageError::new(format!("its activation function is {name}"))
-                .hint("`ReLU` and `Tanh` are read")),
+            _ => Err(StageError::new(format!("its activation function is {name}")).hint(READ)),
         }
     }
 }
