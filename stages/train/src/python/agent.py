@@ -190,7 +190,7 @@ def write_policy(path, policy, what):
     else:
         raise Error(
             f"{what} is of the type `{type(policy).__qualname__}`",
-            "return `runner.trained.Saved`, `Onnx`, `Sb3` or `Weights` (docs/agents.md)",
+            "return `runner.trained.Saved`, `Sb3` or `Weights` (docs/agents.md)",
         )
     with open(path, "wb") as file:
         file.write(json.dumps(about, allow_nan=False).encode() + b"\n")

@@ -26,8 +26,8 @@ enum Returned {
         state_len: usize,
         files: Vec<(String, usize)>,
     },
-    /// A model, with its length.
-    Onnx { files: Vec<(String, usize)> },
+    /// A model.
+    Onnx,
     /// A file of stable-baselines3, with its length.
     Sb3 { files: Vec<(String, usize)> },
     /// Tensors of f32, by name and shape.
@@ -102,7 +102,8 @@ impl Maker<'_> {
                 let bytes = take(&mut rest, files.iter().map(|(_, len)| len).sum())?;
                 sb3::policy(bytes, &self.context.store, self.spec).map(AnyPolicy::Native)
             }
-            Returned::Onnx { .. } => Err(StageError::new("a model in ONNX cannot be returned yet")),
+            Returned::Onnx => Err(StageError::new("a function cannot return a model in ONNX")
+                .hint("return `Saved`, `Sb3` or `Weights`")),
         }
     }
 
