@@ -160,7 +160,7 @@ fn a_rule_over_a_table_acts_and_does_not_look_ahead() {
     assert_eq!(chosen, [0.0, 1.0]);
 }
 
-/// A rule that reads tomorrow's price is found: the table's column looks ahead, and the rule decides by it.
+/// A rule sees what its environment shows alone: where that looks ahead, it is found there.
 #[test]
 fn a_rule_by_a_column_that_looks_ahead_is_found() {
     let project = table();
@@ -179,7 +179,8 @@ fn a_rule_by_a_column_that_looks_ahead_is_found() {
     assert_eq!(checked.code, 1, "{}", checked.text());
     let report: Value = serde_json::from_str(&checked.stdout).unwrap();
     let moved = report["moved"].as_array().unwrap();
-    assert!(moved.iter().any(|moved| moved["stage"] == "evaluate"), "{report}");
+    assert!(moved.iter().any(|moved| moved["stage"] == "env"), "{report}");
+    assert_eq!(report["unchecked"], serde_json::json!([]));
 }
 
 #[test]
