@@ -485,7 +485,7 @@ def train(ctx, env, total_timesteps, masked=False):
         else:
             actions = np.stack([np.ones(env.num_envs, int), np.where(masks[:, 4], 2, 1)], axis=1)
             if masked:
-                actions[:, 1] = 2
+                actions[:, 1] = np.where(masks[:, 4], 1, 2)
         obs, reward, terminated, truncated, info = env.step(actions)
         rewards += reward.sum()
         if (terminated | truncated).any():

@@ -20,7 +20,6 @@ name: own
 stages:
   market: { uses: ingest/bars, with: { path: bars.csv } }
   drawdown: { uses: acme/drawdown, needs: { bars: market }, with: { window: 2 } }
-  env: { uses: env/stocks, needs: { bars: market, features: drawdown }, with: { split: { test: 0.5 } } }
 ";
 
 const BARS: &str = "\

@@ -472,7 +472,7 @@ fn ten_nights(champion: &str, challenger: &str, modules: &[(&str, &str)]) -> (Pr
 fn a_rule_is_a_champion_against_trained_challengers_and_the_other_way_round() {
     let (project, found) = ten_nights(RULE, TRAINED, &[]);
     assert_eq!(found["aliases"]["champion"], 1, "{found}");
-    assert!(found["versions"].as_array().unwrap().len() > 5, "{found}");
+    assert!(found["versions"].as_array().unwrap().len() > 3, "{found}");
     let verdicts = found["verdicts"].as_array().unwrap();
     assert!(
         verdicts[1..]
