@@ -33,9 +33,13 @@ class Onnx:
 
     Attributes:
         model: its bytes, or the path of its file.
+        units: of continuous actions: `environment`, `unit` (-1 and 1 are the bounds) or `tanh` (before a hyperbolic tangent).
+        tensors: the roles of inputs and outputs by their names, where the names do not say them, as `ingest/policy` takes them.
     """
 
     model: bytes | str | PathLike[str]
+    units: str = "environment"
+    tensors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass

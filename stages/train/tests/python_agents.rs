@@ -784,3 +784,37 @@ fn stable_baselines3_learns_the_lookup_environment_and_resumes() {
     let text = lab.said.text();
     assert!(text.contains("resuming from the checkpoint"), "{text}");
 }
+
+/// A linear model in ONNX, made by hand, and one with another number of observations.
+const MODEL: &str = "\
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from runner.trained import Onnx
+
+
+def linear(d):
+    weights = np.zeros((d, 2), np.float32)
+    weights[2:, 0], weights[2:, 1] = -1, 1
+    nodes = [helper.make_node('MatMul', ['observation', 'weights'], ['logits'])]
+    value = lambda name, n: helper.make_tensor_value_info(name, TensorProto.FLOAT, ['batch', n])
+    constants = [helper.make_tensor('weights', TensorProto.FLOAT, weights.shape, weights.ravel())]
+    graph = helper.make_graph(nodes, 'linear', [value('observation', d)], [value('logits', 2)], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid('', 17)], ir_version=8)
+    return Onnx(model.SerializeToString())
+
+
+def train(ctx, env, total_timesteps, d=4):
+    return linear(d)
+";
+
+#[test]
+fn a_model_in_onnx_is_a_policy() {
+    let Some(lab) = Lab::new(MODEL) else { return };
+    let outputs = lab.train(1_000, json!({})).unwrap();
+    assert_eq!(lab.policy(&outputs).form(), "onnx");
+    let found = lab.played(&outputs);
+    assert!(found > 100.0, "{found}");
+    let error = lab.train(1_000, json!({ "kwargs": { "d": 5 } })).unwrap_err();
+    assert!(error.message.contains('5'), "{}", error.message);
+}

@@ -316,7 +316,7 @@ fn yaml_is_planned() {
         tried += 1;
         let keys = keys(&example.text);
         let has = |key: &str| keys.iter().any(|(found, _)| *found == key);
-        // Files of other programs, the machine's own configuration, and the package that has a test of its own.
+        // Files of other programs, the machine's own configuration, and the package that has its own test.
         let of_others =
             example.text.starts_with("# config.yaml") || has("plots") || example.text.contains("uses: acme/");
         let problem = if of_others {

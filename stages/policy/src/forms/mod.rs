@@ -1,7 +1,7 @@
 //! Policies of any form: a network of ours, an ONNX model, a program in Python, a rule.
 //!
-//! A native policy is one file, `policy.safetensors`. The others have `policy.json`, which says what they are,
-//! and the files that they need beside it. Nothing of a policy is executed before [`AnyPolicy::start`].
+//! A native policy is one file, `policy.safetensors`. The others have `policy.json`, which says what they
+//! are, and the files that they need beside it. Nothing of a policy is executed before [`AnyPolicy::start`].
 
 mod onnx;
 mod python;

@@ -175,7 +175,7 @@ def write_policy(path, policy, what):
         about = {"form": "python", "load": policy.load, "state_len": int(policy.state_len)}
         about["files"] = [add(str(name), data) for name, data in sorted(policy.files.items())]
     elif isinstance(policy, trained.Onnx):
-        about = {"form": "onnx", "files": [add("model.onnx", policy.model)]}
+        about = {"form": "onnx", "units": policy.units, "tensors": dict(policy.tensors), "files": [add("model.onnx", policy.model)]}
     elif isinstance(policy, trained.Sb3):
         about = {"form": "sb3", "files": [add("model.zip", policy.model)]}
     elif isinstance(policy, trained.Weights):

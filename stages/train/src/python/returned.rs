@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use stages_core::{Context, StageError, StageKind as _};
 use stages_env::python::Versions;
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, Normalisation, Step};
-use stages_policy::forms::{Form, MODEL, OnnxForm, OtherPolicy, PythonForm, Told};
+use stages_policy::forms::{Form, MODEL, OnnxForm, OtherPolicy, PythonForm, Told, Units};
 use stages_policy::ingest::sb3;
 use stages_policy::{AnyPolicy, Architecture, Mode, Policy};
 use std::collections::BTreeMap;
@@ -26,8 +26,12 @@ enum Returned {
         state_len: usize,
         files: Vec<(String, usize)>,
     },
-    /// A model, with its length.
-    Onnx { files: Vec<(String, usize)> },
+    /// A model, with its length, and what is told of it.
+    Onnx {
+        units: Units,
+        tensors: BTreeMap<String, String>,
+        files: Vec<(String, usize)>,
+    },
     /// A file of stable-baselines3, with its length.
     Sb3 { files: Vec<(String, usize)> },
     /// Tensors of f32, by name and shape.
@@ -102,16 +106,21 @@ impl Maker<'_> {
                 let bytes = take(&mut rest, files.iter().map(|(_, len)| len).sum())?;
                 sb3::policy(bytes, &self.context.store, self.spec).map(AnyPolicy::Native)
             }
-            Returned::Onnx { files } => {
+            Returned::Onnx { units, tensors, files } => {
                 let model = take(&mut rest, files.iter().map(|(_, len)| len).sum())?.to_vec();
-                let checked = OnnxForm::check(&model, self.spec, &Told::default())?;
+                let told = Told {
+                    units,
+                    tensors,
+                    ..Told::default()
+                };
+                let checked = OnnxForm::check(&model, self.spec, &told)?;
                 for sentence in checked.assumed {
-                    self.context
-                        .warn(sentence, Some("name its inputs and outputs by their roles"));
+                    let hint = "say the roles of its inputs and outputs by `tensors` of `runner.trained.Onnx`";
+                    self.context.warn(&sentence, Some(hint));
                 }
+                let (kind, form) = (PythonTrain::NAME, Form::Onnx(checked.form));
                 let files = [(MODEL.to_owned(), model)].into();
-                let form = Form::Onnx(checked.form);
-                let policy = OtherPolicy::new(PythonTrain::NAME, None, checked.env, form, files);
+                let policy = OtherPolicy::new(kind, None, checked.env, form, files);
                 Ok(AnyPolicy::Other(policy))
             }
         }
