@@ -21,7 +21,8 @@ pub(crate) fn spans<S: Market>(env: &PortfolioEnv<S>) -> Vec<Span> {
 }
 
 /// Runs a policy, `name` in messages, once for each of `views`, where `None` is its own observation, all in
-/// one batch; returns the runs of one view after another. `env` has as many environments as episodes times views.
+/// one batch; returns the runs of one view after another. `env` has as many environments as episodes times
+/// views.
 pub(crate) fn run_policy<S: Market>(
     context: &Context,
     (name, policy): (&str, &AnyPolicy),

@@ -115,7 +115,7 @@ impl Maker<'_> {
                 };
                 let checked = OnnxForm::check(&model, self.spec, &told)?;
                 for sentence in checked.assumed {
-                    let hint = "say the roles of its inputs and outputs by `tensors` of `runner.trained.Onnx`";
+                    let hint = "say the roles of its inputs and outputs by `tensors` of `Onnx`";
                     self.context.warn(&sentence, Some(hint));
                 }
                 let (kind, form) = (PythonTrain::NAME, Form::Onnx(checked.form));
