@@ -22,8 +22,8 @@ pub(crate) struct Given {
     pub policy: AnyPolicy,
 }
 
-/// The policies at the port `rules`. One without a name has the last part of its kind, with a number where
-/// there are several.
+/// The policies at the port `rules`. One without a name has the last part of its kind, or where that is none
+/// the name of its form, with a number where there are several.
 pub(crate) fn rules(context: &Context) -> Result<Vec<Given>, StageError> {
     let mut all: Vec<Given> = Vec::new();
     for input in context.list(RULES) {
@@ -33,8 +33,10 @@ pub(crate) fn rules(context: &Context) -> Result<Vec<Given>, StageError> {
             Some(name) => name.to_owned(),
             None => {
                 let kind = policy.kind().rsplit('/').next().unwrap_or_default();
-                let numbered = (2..).map(|n| format!("{kind}_{n}"));
-                let mut names = std::iter::once(kind.to_owned()).chain(numbered);
+                // That of `ingest/policy` is no name of a baseline.
+                let own = if check_name(kind).is_ok() { kind } else { policy.form() };
+                let numbered = (2..).map(|n| format!("{own}_{n}"));
+                let mut names = std::iter::once(own.to_owned()).chain(numbered);
                 let name = names.find(|name| !is_taken(name)).unwrap_or_default();
                 context.log(format!("{name}: a policy of `{}` at `{RULES}`", policy.kind()));
                 name

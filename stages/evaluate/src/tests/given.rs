@@ -15,6 +15,7 @@ use stages_env::stocks::StocksConfig;
 use stages_env::stocks::synthetic::panel;
 use stages_env::table::{SymbolRows, TableActionKind, TableConfig, TableCosts, TableSource};
 use stages_numerics::random::Random;
+use stages_policy::AnyPolicy;
 use stages_policy::forms::Rule;
 use std::sync::Mutex;
 
@@ -290,6 +291,23 @@ fn names_of_baselines_are_one_each() {
         );
         assert_eq!(summary[format!("versus/{name}/matched_excess_return")], 0.0);
     }
+    // One from a file has the name of its form.
+    let store = workplace.context.store.clone();
+    let policy = &workplace.context.inputs["policy"][0].artifact;
+    let read = AnyPolicy::read(&store, policy)
+        .unwrap()
+        .into_native("the test")
+        .unwrap();
+    let (spec, architecture) = (read.spec(), read.architecture());
+    let filed = Policy::new("ingest/policy", spec, architecture, None, read.params().to_vec()).unwrap();
+    let digest = AnyPolicy::Native(filed).store(&store, json!({})).unwrap();
+    let artifact = store.artifact(digest).unwrap();
+    workplace
+        .context
+        .inputs
+        .insert("rules".to_owned(), vec![Input { digest, artifact }]);
+    let (summary, _) = workplace.results(&small());
+    assert_eq!(summary["baseline/native/total_return"], summary["total_return"]);
 }
 
 /// A rule as the policy is ablated as others are: one that counts its steps needs its memory.
