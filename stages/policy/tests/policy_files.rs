@@ -444,7 +444,8 @@ fn main() -> ExitCode {
     ];
     let python = std::env::var("RUNNER_TEST_TORCH").ok();
     let missing = python.is_none().then_some("RUNNER_TEST_TORCH is unset");
-    let tests: [(&str, fn(&str)); 3] = [
+    type Test = (&'static str, fn(&str));
+    let tests: [Test; 3] = [
         (
             "other_networks_of_stable_baselines3",
             other_networks_of_stable_baselines3,

@@ -501,7 +501,7 @@ fn what_cannot_be_decided_is_refused() {
     ");
     let whole = project.run(&["policy", "act", "latest/env", "--data", "rows.csv"]);
     insta::assert_snapshot!(format!("{} {}", whole.code, whole.stderr), @"
-    2 error: `latest/env` is not a policy: it has no file `policy.safetensors`
+    2 error: `latest/env` is not a policy: it has no file `policy.safetensors` and no `policy.json`
       hint: give the RUN/STAGE of a training; `runner show RUN` lists the stages of a run
     ");
     // For people.

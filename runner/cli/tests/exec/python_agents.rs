@@ -66,7 +66,7 @@ fn metrics(project: &Project, ended: &Ended) -> Vec<Value> {
 fn evolution_in_numpy_learns_cart_pole() {
     let Some(python) = python() else { return };
     let project = project(training(&python, CART_POLE, 200_000), EVOLUTION);
-    let ended = project.exec(&["--json"]);
+    let ended = project.exec(&[]);
     ok(&ended);
     let backtest = summary(&project, "latest/evaluate.metrics");
     assert!(number(&backtest, "episodic_return") > 300.0, "{backtest}");
@@ -164,9 +164,10 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
     let ended = reference.exec(&[]);
     ok(&ended);
     // How often checkpoints are written changes nothing.
-    let often = pipeline()
-        .to_string()
-        .replace("n_envs: 16", "n_envs: 16, checkpoint_interval: 0.001");
+    let text = pipeline().to_string();
+    let line = text.lines().find(|line| line.trim() == "n_envs: 16").unwrap();
+    let interval = line.replace("n_envs: 16", "checkpoint_interval: 0.001");
+    let often = text.replace(line, &format!("{line}\n{interval}"));
     let project = Project::new(often);
     project.write("my_agent.py", EVOLUTION);
     let home = project.home().display().to_string();

@@ -205,8 +205,7 @@ mod tests {
         let line = format!("cat: {}: No such file or directory", at("data.csv").display());
         assert_eq!(
             found(&line),
-            "`DIR/data.csv` exists, but the stage does not see it: add it to `files:`, or to `tools:` if it \
-            is a program"
+            "`data.csv` is beside the pipeline, but not among the stage's files: add `files: [data.csv]`"
         );
         assert!(hints(&line, &host(&visible)).is_empty(), "it was visible");
         for line in [

@@ -202,11 +202,10 @@ impl Op {
                 f64::from(next(before))
             }),
             CrossesAbove(slot) | CrossesBelow(slot) => {
-                let (above, not_above): (fn(&f64, &f64) -> bool, fn(&f64, &f64) -> bool) = match self {
-                    CrossesAbove(_) => (f64::gt, f64::le),
-                    _ => (f64::lt, f64::ge),
+                let (now, next) = match self {
+                    CrossesAbove(_) => (compared(f64::gt), compared(f64::le)),
+                    _ => (compared(f64::lt), compared(f64::ge)),
                 };
-                let (now, next) = (compared(above), compared(not_above));
                 std::array::from_fn(|i| {
                     let before = memory.exchange(i, slot, |_| next[i] as f32);
                     flag(now[i] != 0.0 && before == Some(1.0))

@@ -214,7 +214,7 @@ fn what_looks_back_is_as_defined() {
     let steps: Vec<Vec<f32>> = (0..length)
         .map(|_| (0..rows * 4).map(|_| random.below(5) as f32 - 2.0).collect())
         .collect();
-    let starts = |t: usize, row: usize| (t + row) % 13 == 0 || t == 0;
+    let starts = |t: usize, row: usize| (t + row).is_multiple_of(13) || t == 0;
     let x = |t: usize, row: usize| f64::from(steps[t][row * 4]);
     let y = |t: usize, row: usize| f64::from(steps[t][row * 4 + 1]);
     type Definition<'a> = &'a dyn Fn(usize, usize) -> f64;

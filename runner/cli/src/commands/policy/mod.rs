@@ -30,7 +30,7 @@ Examples:
         #[arg(add = completed(candidates::policies))]
         name: Option<String>,
     },
-    /// Show a registered policy: origin, training and evaluation. Of a rule also its lines.
+    /// Show a registered policy: origin, training and evaluation, and the lines of a rule.
     #[command(after_help = "\
 Examples:
   runner policy show desk@champion

@@ -132,7 +132,7 @@ fn check_tensor(tensor: &TensorProto) -> Result<(), StageError> {
         bytes => (bytes as u64) / width,
     };
     wrong(format!("has the shape {:?}, and {has} values", tensor.dims))
-        .when(has != count || tensor.raw_data.len() as u64 % width != 0)
+        .when(has != count || !(tensor.raw_data.len() as u64).is_multiple_of(width))
 }
 
 /// Infers the type and shape of every value, in the order of computation, and refuses a model whose values

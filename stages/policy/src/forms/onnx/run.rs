@@ -1,13 +1,14 @@
 //! A model made ready for a number of environments, block by block.
 //!
-//! The runtime computes blocks of one fixed number of rows, the last one filled up, on one thread. So a row's
-//! outputs are the same whatever the number of environments is. (At another place in its block, the last bit
+//! The runtime computes blocks of one fixed number of rows, the last one filled up, each on one thread. So a
+//! row's outputs are the same whatever the numbers of environments and of threads are. (At another place in its block, the last bit
 //! of a sum may be another, by the alignment of the row.)
 
 use super::guard::{self, guarded};
 use super::ports::{Dim, Element, Port, Ports};
 use super::signature::Signature;
 use crate::model::Observed;
+use rayon::prelude::*;
 use stages_core::StageError;
 use std::sync::Arc;
 use tract_onnx::pb::{ModelProto, TensorShapeProto, TypeProto, tensor_shape_proto, type_proto};
@@ -191,40 +192,19 @@ impl Ready {
         mut read: impl FnMut(usize, usize, &[f32]),
     ) -> Result<(), StageError> {
         let batch = input.episode_start.len();
-        let mut values = Vec::new();
-        for first in (0..batch).step_by(self.rows) {
-            let n = self.rows.min(batch - first);
-            let outputs = guarded("computed", || {
-                let inputs = self
-                    .inputs
-                    .iter()
-                    .map(|to| self.tensor(to, input, recurrent, (first, n)));
-                let inputs = inputs.collect::<TractResult<TVec<TValue>>>();
-                inputs
-                    .and_then(|inputs| self.plan.run(inputs))
-                    .map_err(|err| guard::wrong(&err))
-            })?;
-            for (i, (out, value)) in self.outputs.iter().zip(&outputs).enumerate() {
-                let len = out.layout.len();
-                values.resize(n * len, 0.0);
-                let value = value.cast_to::<f32>().map_err(|err| guard::wrong(&err))?;
-                let view = value.try_as_plain_ram().map_err(|err| guard::wrong(&err))?;
-                let from = view.as_slice::<f32>().map_err(|err| guard::wrong(&err))?;
-                out.layout.gather(from, &mut values, self.rows);
-                let at = values.iter().position(|x| x.is_nan() || *x == f32::INFINITY);
-                if let Some(at) = at {
-                    return Err(StageError::new(format!(
-                        "the model's output `{}` is {} for environment {}",
-                        out.name,
-                        values[at],
-                        first + at / len.max(1)
-                    ))
-                    .hint("its outputs are finite; are its observations scaled as in its training?"));
-                }
+        let blocks: Vec<usize> = (0..batch).step_by(self.rows).collect();
+        let before: &[f32] = recurrent;
+        let computed: Vec<_> = blocks
+            .into_par_iter()
+            .map(|first| (first, self.block(input, before, first)))
+            .collect();
+        for (first, outputs) in computed {
+            for (i, (out, values)) in self.outputs.iter().zip(outputs?).enumerate() {
                 let Some(state) = out.state else {
                     read(i, first, &values);
                     continue;
                 };
+                let len = out.layout.len();
                 for (row, values) in values.chunks_exact(len).enumerate() {
                     let at = (first + row) * self.state_len + state;
                     recurrent[at..at + len].copy_from_slice(values);
@@ -232,6 +212,47 @@ impl Ready {
             }
         }
         Ok(())
+    }
+
+    /// The rows of each output in the block of rows from `first` on.
+    fn block(
+        &self,
+        input: &Observed<'_>,
+        recurrent: &[f32],
+        first: usize,
+    ) -> Result<Vec<Vec<f32>>, StageError> {
+        let n = self.rows.min(input.episode_start.len() - first);
+        let outputs = guarded("computed", || {
+            let inputs = self
+                .inputs
+                .iter()
+                .map(|to| self.tensor(to, input, recurrent, (first, n)));
+            let inputs = inputs.collect::<TractResult<TVec<TValue>>>();
+            inputs
+                .and_then(|inputs| self.plan.run(inputs))
+                .map_err(|err| guard::wrong(&err))
+        })?;
+        let mut all = Vec::with_capacity(outputs.len());
+        for (out, value) in self.outputs.iter().zip(&outputs) {
+            let len = out.layout.len();
+            let mut values = vec![0.0; n * len];
+            let value = value.cast_to::<f32>().map_err(|err| guard::wrong(&err))?;
+            let view = value.try_as_plain_ram().map_err(|err| guard::wrong(&err))?;
+            let from = view.as_slice::<f32>().map_err(|err| guard::wrong(&err))?;
+            out.layout.gather(from, &mut values, self.rows);
+            let at = values.iter().position(|x| x.is_nan() || *x == f32::INFINITY);
+            if let Some(at) = at {
+                return Err(StageError::new(format!(
+                    "the model's output `{}` is {} for environment {}",
+                    out.name,
+                    values[at],
+                    first + at / len.max(1)
+                ))
+                .hint("its outputs are finite; are its observations scaled as in its training?"));
+            }
+            all.push(values);
+        }
+        Ok(all)
     }
 
     /// The tensor of an input for `n` rows from `first` on; the rows beyond them are 0, all choices allowed.

@@ -417,7 +417,7 @@ impl<'a> Outputs<'a> {
         let of = |meaning: Meaning| {
             let mut fitting = self.free().filter(move |port| {
                 !self.told.contains_key(&port.name)
-                    && matches!(named(&port.name), None)
+                    && named(&port.name).is_none()
                     && self.fits(port, Role::Actions(meaning))
             });
             (fitting.next(), fitting.next().is_some())

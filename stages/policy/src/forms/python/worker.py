@@ -4,6 +4,7 @@ The answer to its request is the versions; `l` then loads the policy, later anot
 """
 
 import mmap
+import pathlib
 import random
 import types
 
@@ -95,7 +96,7 @@ class Player:
             torch.set_num_threads(request["threads"])
         seed_all(request["seed"])
         if made.get("load"):
-            function = inside(f"`{self.call}` raised", function, request["weights"], self.spec, **made["kwargs"])
+            function = inside(f"`{self.call}` raised", function, pathlib.Path(request["weights"]), self.spec, **made["kwargs"])
             if not callable(function):
                 raise Refused(f"`{self.call}` returned a value of the type `{type(function).__qualname__}`", "return a function: `policy(obs, …)`")
         elif made["kwargs"]:
