@@ -1,8 +1,8 @@
 //! A model made ready for a number of environments, block by block.
 //!
 //! The runtime computes blocks of one fixed number of rows, the last one filled up, each on one thread. So a
-//! row's outputs are the same whatever the numbers of environments and of threads are. (At another place in its block, the last bit
-//! of a sum may be another, by the alignment of the row.)
+//! row's outputs are the same whatever the numbers of environments and of threads are. (At another place in
+//! its block, the last bit of a sum may be another, by the alignment of the row.)
 
 use super::guard::{self, guarded};
 use super::ports::{Dim, Element, Port, Ports};
