@@ -30,7 +30,7 @@ Examples:
         #[arg(add = completed(candidates::policies))]
         name: Option<String>,
     },
-    /// Show a registered policy: origin, training and evaluation, and the lines of a rule.
+    /// Show a policy: origin, training and evaluation; of a rule its lines.
     #[command(after_help = "\
 Examples:
   runner policy show desk@champion
