@@ -6,7 +6,6 @@ expectations over actions are sums: Christodoulou, "Soft Actor-Critic for Discre
 
 import io
 import json
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -35,7 +34,6 @@ class Actor(nn.Module):
 
 def load(path, spec):
     """The policy of the files: logits for observations `[B, D]`; what is masked never counts."""
-    path = Path(path)
     actor = Actor(*json.loads((path / "shape.json").read_text()))
     actor.load_state_dict(torch.load(path / "actor.pt", weights_only=True))
 

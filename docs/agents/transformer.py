@@ -4,7 +4,6 @@ What it remembers is a window of observations: the recurrent state of an environ
 """
 
 import io
-from pathlib import Path
 
 import torch
 from runner.trained import Saved
@@ -40,7 +39,7 @@ def push(window, obs):
 
 def load(path, spec):
     model = Transformer(len(spec["observation"]), spec["action"]["choices"][0])
-    model.load_state_dict(torch.load(Path(path) / "model.pt", weights_only=True))
+    model.load_state_dict(torch.load(path / "model.pt", weights_only=True))
 
     @torch.no_grad()
     def policy(obs, state):

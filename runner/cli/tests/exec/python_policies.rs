@@ -26,7 +26,7 @@ def train(ctx, env, total_timesteps):
 
 
 def load(path, spec):
-    weights = np.load(path + '/weights.npy')
+    weights = np.load(path / 'weights.npy')
 
     def policy(obs, state, episode_start):
         assert not state[episode_start].any()
@@ -189,7 +189,7 @@ fn a_policy_that_fails_is_told_with_its_place() {
     );
     project.write(
         "my_agent.py",
-        AGENT.replace("np.load(path + '/weights.npy')", "np.load(path + '/none.npy')"),
+        AGENT.replace("np.load(path / 'weights.npy')", "np.load(path / 'none.npy')"),
     );
     let ended = project.exec(&["evaluate"]);
     assert_eq!(ended.code, 1, "{}", ended.text());

@@ -137,7 +137,7 @@ import gzip, pickle
 import numpy as np
 {evil}
 def load(path, spec):
-    place = path + '/numbers.safetensors'
+    place = path / 'numbers.safetensors'
     data = pickle.dumps(Evil(), {protocol})
     {wrap}
     {open}

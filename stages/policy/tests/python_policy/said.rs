@@ -95,7 +95,7 @@ pub(crate) fn memory_is_that_of_the_episode(python: &str) {
     let text = "
 def load(path, spec, step):
     assert spec['observation'] == ['a', 'b'] and spec['action']['names'] == ['left', 'middle', 'right']
-    scale = float(open(path + '/scale.txt').read())
+    scale = float(open(path / 'scale.txt').read())
     def policy(obs, state):
         choices = state[:, 0].astype(int) % 3
         return choices, state + scale * step
@@ -307,7 +307,7 @@ class Net(torch.nn.Module):
         return {'logits': self.layer(obs)}
 def load(path, spec):
     net = Net(len(spec['action']['names']))
-    net.layer.load_state_dict(torch.load(path + '/state.bin', weights_only=ONLY))
+    net.layer.load_state_dict(torch.load(path / 'state.bin', weights_only=ONLY))
     return net
 ";
     let policy = world
@@ -326,7 +326,7 @@ def load(path, spec):
     let whole = "
 import torch
 def load(path, spec):
-    net = torch.load(path + '/model.bin', weights_only=False)
+    net = torch.load(path / 'model.bin', weights_only=False)
     return lambda obs: {'logits': net(torch.from_numpy(obs))}
 ";
     let found = world.refused(choices(), loaded(), files(whole));
