@@ -159,7 +159,7 @@ fn kill(pid: i32) {
 #[test]
 fn killed_at_any_moment_ends_in_the_same_bytes() {
     let Some(python) = python() else { return };
-    let pipeline = || training(&python, CART_POLE, 600_000);
+    let pipeline = || training(&python, CART_POLE, 1_500_000);
     let reference = project(pipeline(), EVOLUTION);
     let ended = reference.exec(&[]);
     ok(&ended);
@@ -206,8 +206,10 @@ fn killed_at_any_moment_ends_in_the_same_bytes() {
     assert!(killed[0] > 2 && killed[1] > 2, "{killed:?} of 10 kills");
     let resumed = project.exec(&[]);
     ok(&resumed);
+    // On a quick machine the last of the killed runs may have stored its policy.
+    let goes_on = resumed.stdout.contains("resuming from the checkpoint");
     assert!(
-        resumed.stdout.contains("resuming from the checkpoint"),
+        goes_on || resumed.stages("cached").contains(&"train".to_owned()),
         "{}",
         resumed.text()
     );
