@@ -60,11 +60,11 @@ class Returns:
 
 def train(ctx, env, total_timesteps, n_steps=128, batch_size=2048, n_epochs=4, learning_rate=1e-3, gamma=0.99, gae_lambda=0.95, clip_range=0.2,
           ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, hidden=64):  # fmt: skip
-    saved = ctx.resume()
     n_envs, obs_dim, num_actions = env.num_envs, env.single_observation_space.shape[0], int(env.single_action_space.n)
     agent = Agent(obs_dim, num_actions, hidden)
     optimizer = torch.optim.Adam(agent.parameters(), lr=learning_rate, eps=1e-5)
     returns = Returns(n_envs)
+    saved = ctx.resume()  # after the network is made: the random numbers go on from here
     if saved is None:
         obs, _ = env.reset()
     else:

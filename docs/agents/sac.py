@@ -69,7 +69,6 @@ class Replay:
 def train(ctx, env, total_timesteps, learning_starts=10_000, buffer_size=200_000, batch_size=256, train_freq=64, learning_rate=3e-4, gamma=0.99,
           tau=0.005, entropy=0.3, reward_scale=1.0, hidden=64):  # fmt: skip
     """`entropy` is the share of the largest entropy that the temperature aims at; there is an update every `train_freq` steps."""
-    saved = ctx.resume()
     n_envs, obs_dim, num_actions = env.num_envs, env.single_observation_space.shape[0], int(env.single_action_space.n)
     actor = Actor(obs_dim, num_actions, hidden)
     critics, targets = (nn.ModuleList(network(obs_dim, num_actions, hidden) for _ in range(2)) for _ in range(2))
@@ -78,6 +77,7 @@ def train(ctx, env, total_timesteps, learning_starts=10_000, buffer_size=200_000
     optimizers = [torch.optim.Adam(module.parameters(), lr=learning_rate) for module in (actor, critics, log_alpha)]
     replay = Replay(buffer_size // n_envs, n_envs, obs_dim, num_actions)
     modules = [actor, critics, targets, log_alpha]
+    saved = ctx.resume()  # after the networks are made: the random numbers go on from here
     if saved is None:
         obs, _ = env.reset()
     else:

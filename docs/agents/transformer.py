@@ -51,9 +51,10 @@ def load(path, spec):
 
 
 def train(ctx, env, total_timesteps, n_steps=16, learning_rate=1e-3, gamma=0.99, ent_coef=0.01):
-    saved, obs_dim = ctx.resume(), env.single_observation_space.shape[0]
+    obs_dim = env.single_observation_space.shape[0]
     model = Transformer(obs_dim, int(env.single_action_space.n))
     optimizer = torch.optim.Adam(model.parameters(), lr=learning_rate)
+    saved = ctx.resume()  # after the network is made: the random numbers go on from here
     env = env.torch()
     if saved is None:
         obs, window = env.reset()[0], torch.zeros(env.num_envs, WINDOW, obs_dim + 1)
