@@ -392,7 +392,7 @@ def make(ctx, bars, window):
     assert!(said.text().contains("whole"), "{}", said.text());
 }
 
-/// What stands beside the pipeline and is looked for at run time is named, with the line to add.
+/// A module or file beside the pipeline that is looked for at run time is named, with the line to add.
 #[test]
 fn what_is_not_declared_is_named_with_the_line_to_add() {
     let Some(python) = python() else { return };

@@ -167,7 +167,7 @@ fn a_policy_in_python_plays_everywhere() {
     assert!(refused.stderr.contains("has the form `python`"), "{}", refused.stderr);
 }
 
-/// What the policy says wrongly fails the evaluation, with its own traceback, and caches nothing.
+/// A wrong answer of the policy fails the evaluation, with its own traceback, and caches nothing.
 #[test]
 fn a_policy_that_fails_is_told_with_its_place() {
     let Some(python) = python() else { return };

@@ -43,7 +43,7 @@ pub(super) struct Way {
     pub state: bool,
 }
 
-/// What the driver reports.
+/// The driver's report.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reported {
     #[serde(flatten)]
@@ -52,7 +52,7 @@ pub(super) struct Reported {
     pub checked: bool,
 }
 
-/// What a call is given of the input.
+/// The part of the input that a call is given.
 #[derive(Debug)]
 pub(super) struct Part {
     /// The name of its result.

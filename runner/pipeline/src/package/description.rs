@@ -1,4 +1,4 @@
-//! What a package says of its kinds. It comes from a stranger's code: names, ports and types are checked, and
+//! A package's description of its kinds. It comes from a stranger's code: names, ports and types are checked, and
 //! texts are kept to one line.
 
 use super::settings;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A directory with a virtual environment in which packages are installed.
 struct Machine {
     dir: tempfile::TempDir,
-    /// What the package says of its kinds.
+    /// The package's description of its kinds.
     says: Value,
     /// The number of packages that were asked.
     asked: Arc<AtomicUsize>,

@@ -52,7 +52,7 @@ impl Mistake {
 pub enum Named {
     /// The quantity of this number.
     Quantity(usize),
-    /// What this expression says.
+    /// The quantity that this expression computes.
     Expression(String),
     /// Known later only: taken for a number or a condition, whichever is needed. A program with such a name
     /// is not evaluated.
@@ -113,7 +113,7 @@ enum Op {
     Or,
     Clip,
     If,
-    /// What the slot of this number held, into which the operand goes.
+    /// The former contents of the slot of this number, into which the operand goes.
     Previous(usize),
     /// The same of a condition.
     Held(usize),

@@ -10,7 +10,7 @@
 //! saved state is therefore the actions of each episode so far: they are replayed, and the observation must
 //! come out the same.
 //!
-//! What it takes to run a user's Python is public: the project's sources and the interpreter
+//! The means to run a user's Python are public: the project's sources and the interpreter
 //! ([`Project`], [`remember`], [`recall`]), a worker process ([`Worker`], [`Process`]) and the memory that it
 //! shares with the engine ([`SharedMemory`]).
 

@@ -273,7 +273,7 @@ impl Indicator {
         }
     }
 
-    /// What the indicator takes, and what it is given instead, if its settings have a problem.
+    /// The settings that the indicator takes, and those that it is given instead, if its settings have a problem.
     fn problem(&self, Row { periods, least, .. }: &Row) -> Option<String> {
         if let Some(period) = periods.iter().find(|period| !(*least..=MOST).contains(period)) {
             return Some(format!("a period from {least} to {MOST} bars, not {period}"));
