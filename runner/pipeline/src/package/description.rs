@@ -1,5 +1,5 @@
-//! A package's description of its kinds. It comes from a stranger's code: names, ports and types are checked, and
-//! texts are kept to one line.
+//! A package's description of its kinds. It comes from a stranger's code: names, ports and types are checked,
+//! and texts are kept to one line.
 
 use super::settings;
 use crate::stage::python_stage::is_dotted;

@@ -273,7 +273,7 @@ impl Indicator {
         }
     }
 
-    /// The settings that the indicator takes, and those that it is given instead, if its settings have a problem.
+    /// The problem of the settings, if there is one: those that the indicator takes, and those given.
     fn problem(&self, Row { periods, least, .. }: &Row) -> Option<String> {
         if let Some(period) = periods.iter().find(|period| !(*least..=MOST).contains(period)) {
             return Some(format!("a period from {least} to {MOST} bars, not {period}"));
