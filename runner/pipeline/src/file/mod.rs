@@ -10,4 +10,5 @@ pub(crate) mod notify;
 pub(crate) mod overrides;
 pub(crate) mod registration;
 pub(crate) mod resolved;
+pub(crate) mod search;
 pub(crate) mod track;

@@ -1,0 +1,20 @@
+//! Searches over the settings of a pipeline: the space, the proposals, the rungs, and what came of them.
+//! Nothing here runs a stage: a [`study`] says what to compute next, and is told what came of it.
+//!
+//! | module | |
+//! | --- | --- |
+//! | [`space`] | the settings that are searched |
+//! | [`sampler`] | proposals of new trials from those before |
+//! | [`study`] | the order of jobs: new trials, promotions to the next rung, the end |
+//! | [`record`] | the record of a search in the history, and what can be read off it |
+
+pub mod record;
+pub mod sampler;
+pub mod space;
+pub mod study;
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The settings of a trial by name. A setting whose condition does not hold is absent.
+pub type Settings = BTreeMap<String, Value>;
