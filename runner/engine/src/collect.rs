@@ -64,7 +64,7 @@ impl Collected {
             options: &options,
             control,
         };
-        let summary = scheduler::run(&run, &mut |events| {
+        let summary = scheduler::run(&run, None, &mut |events| {
             for event in events {
                 match event.event {
                     Event::StageStarted { stage, .. } => progress(&format!("{stage} runs")),

@@ -32,6 +32,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         night: Option<String>,
     },
+    /// A line about the run for people.
+    Note {
+        /// The line.
+        line: String,
+    },
+    /// Stages were added to the run.
+    StagesAdded {
+        /// The stages, after those of the run so far.
+        stages: Vec<String>,
+        /// The resolved stages, as the history describes them.
+        resolved: Vec<Value>,
+    },
     /// A stage's action is not in the store and starts.
     StageStarted {
         /// The stage.

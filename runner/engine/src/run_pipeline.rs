@@ -2,6 +2,7 @@
 
 use crate::event::Stamped;
 use crate::failure::{Failure, no_thread};
+use crate::grow::Grow;
 use crate::options::Run;
 use crate::reporter::Reporter;
 use crate::scheduler;
@@ -29,7 +30,7 @@ pub struct Outcome {
     pub damaged: usize,
 }
 
-/// Runs a pipeline: reports its events, scrubs a part of the store and flushes it. Garbage
+/// Runs a pipeline, and the stages that `grow` adds: reports its events, scrubs a part of the store and flushes it. Garbage
 /// collection waits meanwhile.
 ///
 /// The reporters run in their own thread and do not delay the run. They receive events in order, and are
@@ -38,7 +39,11 @@ pub struct Outcome {
 /// # Errors
 /// If the store cannot be written, or a reporter panics. A failed stage is not an error but part of the
 /// [`Summary`].
-pub fn run_pipeline(run: &Run<'_>, reporters: &mut [&mut (dyn Reporter + Send)]) -> Result<Outcome, Failure> {
+pub fn run_pipeline(
+    run: &Run<'_>,
+    grow: Option<&mut dyn Grow>,
+    reporters: &mut [&mut (dyn Reporter + Send)],
+) -> Result<Outcome, Failure> {
     let _guard = run.store.guard()?;
     // Damage that it finds is repaired like any other: when the file is needed, or by the next run.
     let mut first = Scrub::start(run.store, SCRUB_LEAST);
@@ -61,7 +66,7 @@ pub fn run_pipeline(run: &Run<'_>, reporters: &mut [&mut (dyn Reporter + Send)])
             }
         };
         let reported = Builder::new().spawn_scoped(scope, report).map_err(no_thread)?;
-        let summary = scheduler::run(run, &mut |events| drop(sender.send(events)));
+        let summary = scheduler::run(run, grow, &mut |events| drop(sender.send(events)));
         drop(sender);
         let panicked = |_| Failure::machine("a reporter of the run's events panicked");
         reported.join().map(|()| summary).map_err(panicked)

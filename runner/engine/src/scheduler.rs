@@ -9,6 +9,7 @@ use crate::cost::{self, CostWarning};
 use crate::event::{Event, RunStatus, StageStatus, Stamped};
 use crate::executor::{Executor, Limits};
 use crate::explain;
+use crate::grow::{Ended, Grow, Growth};
 use crate::key::Recipe;
 use crate::options::{Options, Run};
 use crate::plan;
@@ -18,6 +19,7 @@ use crate::summary::Summary;
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use runner_pipeline::{Node, Pipeline};
 use stages_core::{EventSink, StageError, StageEvent};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -68,6 +70,8 @@ enum State {
 #[derive(Default)]
 struct Slot {
     chosen: bool,
+    /// If set, a failure of the stage is a result, which stops nothing else.
+    may_fail: bool,
     state: State,
     /// The number of the stage's needs that have not ended.
     missing: usize,
@@ -99,12 +103,22 @@ impl Slot {
 
 struct Scheduler<'a, 'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    pipeline: &'env Pipeline,
+    /// The pipeline; our own once stages were added to it.
+    pipeline: Cow<'env, Pipeline>,
     store: &'env Store,
     executor: &'env dyn Executor,
     options: &'env Options,
     limits: &'env Limits,
     report: &'a mut dyn FnMut(Vec<Stamped>),
+    grow: Option<&'a mut dyn Grow>,
+    /// True while `grow` may add stages.
+    growing: bool,
+    /// The nodes that were added.
+    added: Vec<usize>,
+    /// True until `grow` is asked.
+    is_first: bool,
+    /// The stages that have ended since `grow` was asked.
+    ended: Vec<Ended>,
     /// Events not reported yet: they are sent in batches, before the scheduler blocks.
     batch: Vec<Stamped>,
     sender: Sender<Message>,
@@ -127,8 +141,9 @@ struct Scheduler<'a, 'scope, 'env> {
     machine_failed: bool,
 }
 
-/// Runs the chosen nodes of a pipeline. `report` receives events in order, in batches.
-pub fn run(run: &Run<'_>, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
+/// Runs the chosen nodes of a pipeline, and those that `grow` adds. `report` receives events in order, in
+/// batches.
+pub fn run(run: &Run<'_>, grow: Option<&mut dyn Grow>, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
     let &Run {
         pipeline,
         chosen,
@@ -159,15 +174,23 @@ pub fn run(run: &Run<'_>, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
         move || control.cancel.is_cancelled() || control.kill.is_cancelled()
     });
     let (sender, receiver) = channel();
-    let (slots, machine_failed) = std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
         let mut scheduler = Scheduler {
             scope,
-            pipeline,
+            pipeline: Cow::Borrowed(pipeline),
             store,
             executor,
             options,
             limits: &limits,
             report,
+            growing: grow.is_some(),
+            grow: match grow {
+                Some(grow) => Some(&mut *grow),
+                None => None,
+            },
+            ended: Vec::new(),
+            added: Vec::new(),
+            is_first: true,
             batch: vec![first],
             sender,
             slots: slots(pipeline, chosen, options),
@@ -188,7 +211,10 @@ pub fn run(run: &Run<'_>, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
         scheduler.to_prepare = free.copied().collect();
         loop {
             scheduler.advance();
-            if scheduler.open == 0 {
+            while scheduler.grow() {
+                scheduler.advance();
+            }
+            if scheduler.open == 0 && (scheduler.stopping || !scheduler.growing) {
                 break;
             }
             scheduler.flush_events();
@@ -201,29 +227,42 @@ pub fn run(run: &Run<'_>, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
             }
         }
         scheduler.flush_events();
-        (scheduler.slots, scheduler.machine_failed)
+        let Scheduler {
+            slots,
+            machine_failed,
+            pipeline,
+            growing,
+            added,
+            ..
+        } = scheduler;
+        (slots, machine_failed, pipeline, growing, added)
     });
-    let stages: Vec<(String, StageStatus)> = chosen
-        .iter()
-        .map(|&i| {
-            let status = match slots[i].state {
-                State::Over(status) => status,
-                _ => StageStatus::Skipped,
-            };
-            (pipeline.nodes[i].id.clone(), status)
-        })
-        .collect();
+    let (slots, machine_failed, pipeline, is_cut, added) = ended;
+    let all = || chosen.iter().chain(&added).copied();
+    let status = |i: usize| match slots[i].state {
+        State::Over(status) => status,
+        _ => StageStatus::Skipped,
+    };
     let mut summary = Summary {
         status: RunStatus::Done,
         machine_failed,
         seconds: started.elapsed().as_secs_f64(),
-        stages,
+        stages: all().map(|i| (pipeline.nodes[i].id.clone(), status(i))).collect(),
+        grown: None,
     };
-    let unfinished = summary.count(StageStatus::Failed) + summary.count(StageStatus::Skipped) > 0;
-    if unfinished && (control.cancel.is_cancelled() || control.kill.is_cancelled()) {
+    let is_cancelled = control.cancel.is_cancelled() || control.kill.is_cancelled();
+    let is_unfinished = |i: usize| {
+        let may_fail = slots[i].may_fail && !is_cancelled;
+        matches!(status(i), StageStatus::Failed | StageStatus::Skipped) && !may_fail
+    };
+    let unfinished = is_cut || all().any(is_unfinished);
+    if unfinished && is_cancelled {
         summary.status = RunStatus::Interrupted;
     } else if unfinished {
         summary.status = RunStatus::Failed;
+    }
+    if let Cow::Owned(pipeline) = pipeline {
+        summary.grown = Some(pipeline);
     }
     report(vec![Stamped::now(Event::RunFinished {
         run: options.run.clone(),
@@ -289,6 +328,63 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
+    /// Asks for further stages if some have ended; true if stages are added.
+    fn grow(&mut self) -> bool {
+        let is_asked = self.is_first || !self.ended.is_empty();
+        let Some(grow) = self.grow.as_mut().filter(|_| is_asked && !self.stopping) else {
+            return false;
+        };
+        self.is_first = false;
+        let ended = std::mem::take(&mut self.ended);
+        let Growth {
+            chosen,
+            nodes,
+            resolved,
+            may_fail,
+            notes,
+            stop,
+        } = grow.grow(&self.pipeline, &ended);
+        self.stopping |= stop;
+        notes.into_iter().for_each(|line| self.emit(Event::Note { line }));
+        let first = self.slots.len();
+        let added: Vec<usize> = chosen.into_iter().chain(first..first + nodes.len()).collect();
+        if added.is_empty() {
+            self.growing = self.open > 0;
+            return false;
+        }
+        self.slots.extend(nodes.iter().map(|node| Slot {
+            may_fail,
+            retries: node.retries,
+            ..Slot::default()
+        }));
+        if !nodes.is_empty() {
+            self.pipeline.to_mut().extend(nodes);
+        }
+        self.emit(Event::StagesAdded {
+            stages: added.iter().map(|&i| self.id(i)).collect(),
+            resolved,
+        });
+        self.open += added.len();
+        added.iter().for_each(|&i| self.slots[i].chosen = true);
+        for &i in &added {
+            let needs: Vec<usize> = self.pipeline.graph.needs(i).collect();
+            for need in needs {
+                if !matches!(
+                    self.slots[need].state,
+                    State::Over(StageStatus::Cached | StageStatus::Ran)
+                ) {
+                    self.slots[i].missing += 1;
+                    self.slots[need].waiters.push(i);
+                }
+            }
+            if self.slots[i].missing == 0 {
+                self.to_prepare.insert(i);
+            }
+        }
+        self.added.extend(added);
+        true
+    }
+
     /// Performs all steps that do not block.
     fn advance(&mut self) {
         if self.limits.is_cancelled() {
@@ -320,8 +416,8 @@ impl Scheduler<'_, '_, '_> {
 
     /// Computes the key of a stage whose inputs are known: here, or in a thread if files have to be read.
     fn prepare(&mut self, i: usize) {
-        let (pipeline, store, reread) = (self.pipeline, self.store, self.options.verify_inputs);
-        let node = &pipeline.nodes[i];
+        let (store, reread) = (self.store, self.options.verify_inputs);
+        let node = &self.pipeline.nodes[i];
         let mut inputs: BTreeMap<String, Vec<ArtifactDigest>> = BTreeMap::new();
         for (port, refs) in &node.needs {
             for need in refs {
@@ -343,10 +439,11 @@ impl Scheduler<'_, '_, '_> {
             sender: self.sender.clone(),
         };
         if reads_files(node) {
+            let node = node.clone();
             in_thread(
                 self.scope,
                 &self.sender,
-                move || Message::Prepared(i, prepare(node, inputs, store, reread, &events)),
+                move || Message::Prepared(i, prepare(&node, inputs, store, reread, &events)),
                 move |err| Message::Prepared(i, Err(err)),
             );
         } else {
@@ -425,14 +522,14 @@ impl Scheduler<'_, '_, '_> {
 
     fn start(&mut self, i: usize, prepared: Box<Prepared>, share: Share, lock: ActionLock) {
         let (store, executor, options) = (self.store, self.executor, self.options);
-        let node = &self.pipeline.nodes[i];
+        let node = self.pipeline.nodes[i].clone();
         let last = options.past.last(&node.id);
         let reason = self.reason(i, &prepared, last.as_ref());
         // The record only serves as a hint: an unreadable record is treated as a missing one.
         let record = last.and_then(|(_, key)| store.recorded(key).ok()?);
         let old = record.as_ref().and_then(|record| Recipe::from_json(&record.recipe));
         let took = record.as_ref().map(|record| record.seconds);
-        let ratio = old.as_ref().and_then(|old| cost::work_ratio(node, old));
+        let ratio = old.as_ref().and_then(|old| cost::work_ratio(&node, old));
         self.emit(Event::StageStarted {
             stage: node.id.clone(),
             key: prepared.key,
@@ -441,9 +538,9 @@ impl Scheduler<'_, '_, '_> {
             expected_seconds: took.map(|took| took * ratio.unwrap_or(1.0)),
         });
         // The cached share is looked up only if the full cost would give a warning.
-        let dear = cost::warning(node, old.as_ref(), took, 1.0).and_then(|_| {
-            let share = plan::cached_share(node, &prepared, store).ok().flatten();
-            cost::warning(node, old.as_ref(), took, plan::left_of(share.as_ref()))
+        let dear = cost::warning(&node, old.as_ref(), took, 1.0).and_then(|_| {
+            let share = plan::cached_share(&node, &prepared, store).ok().flatten();
+            cost::warning(&node, old.as_ref(), took, plan::left_of(share.as_ref()))
         });
         if let Some(CostWarning { message, hint }) = dear {
             let hint = Some(hint);
@@ -473,7 +570,7 @@ impl Scheduler<'_, '_, '_> {
         self.delayed.remove(&i);
         let work = move || {
             let action = Action {
-                node,
+                node: &node,
                 prepared: &running,
                 threads: share.threads,
                 mode,

@@ -2,9 +2,10 @@
 
 use crate::event::{RunStatus, StageStatus};
 use crate::exit;
+use runner_pipeline::Pipeline;
 
 /// The summary of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Summary {
     /// The status of the run.
     pub status: RunStatus,
@@ -14,6 +15,8 @@ pub struct Summary {
     pub seconds: f64,
     /// The status of each stage, in order.
     pub stages: Vec<(String, StageStatus)>,
+    /// The pipeline with the stages that were added to the run, if any were.
+    pub grown: Option<Pipeline>,
 }
 
 impl Summary {

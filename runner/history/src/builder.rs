@@ -2,6 +2,7 @@
 
 use super::{Metric, ResolvedPipeline, ResolvedStage, Run, Settings, StageRun};
 use runner_engine::{DecisionEvent, Event, RunStatus, StageEvent, StageStatus, Stamped};
+use serde::Deserialize as _;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,9 +58,16 @@ impl Builder {
 
     /// Applies the next event.
     pub fn take(&mut self, stamped: &Stamped) {
-        match &mut self.run {
-            Some(run) => apply(run, &self.index, stamped),
-            None => self.begin(stamped),
+        match (&mut self.run, &stamped.event) {
+            (Some(run), Event::StagesAdded { resolved, .. }) => {
+                for stage in resolved {
+                    let of = ResolvedStage::deserialize(stage).unwrap_or_default();
+                    self.index.insert(of.id.clone(), run.stages.len());
+                    run.stages.push(StageRun::new(Arc::new(of)));
+                }
+            }
+            (Some(run), _) => apply(run, &self.index, stamped),
+            (None, _) => self.begin(stamped),
         }
     }
 
@@ -107,7 +115,8 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
     run.seconds = run.seconds.max(elapsed);
     let find = |run, name: &str| stage(run, *index.get(name)?);
     match &stamped.event {
-        Event::RunStarted { .. } | Event::Decided { .. } => {}
+        Event::RunStarted { .. } | Event::StagesAdded { .. } | Event::Note { .. } | Event::Decided { .. } => {
+        }
         Event::StageStarted {
             stage, key, reason, ..
         } => {

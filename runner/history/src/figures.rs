@@ -5,7 +5,7 @@
 //! running or failed.
 
 use super::StageRun;
-use cache::{Artifact, Store};
+use cache::{Artifact, ArtifactDigest, Store};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -52,6 +52,21 @@ pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>
 /// read.
 pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>> {
     artifact(stage, store).map(|artifact| summary_of(&artifact))
+}
+
+/// The final value of each metric of an artifact of metrics: that of its summary, or else the last of its
+/// curve. NaN where it is not finite.
+///
+/// # Errors
+/// If the artifact cannot be read.
+pub fn final_values(store: &Store, metrics: ArtifactDigest) -> cache::Result<BTreeMap<String, f64>> {
+    let artifact = store.artifact(metrics)?;
+    let curves = lines(&artifact, store).unwrap_or_default();
+    let last = |(name, points): (String, Curve)| Some((name, points.last()?.1));
+    let mut values: BTreeMap<String, f64> = curves.into_iter().filter_map(last).collect();
+    let summary = artifact.meta["summary"].as_object().into_iter().flatten();
+    values.extend(summary.map(|(name, value)| (name.clone(), value.as_f64().unwrap_or(f64::NAN))));
+    Ok(values)
 }
 
 /// The figures of a stage.

@@ -120,42 +120,50 @@ impl ResolvedPipeline {
             params: pipeline.params.clone(),
             stages: nodes
                 .iter()
-                .map(|&i| Arc::new(stage(pipeline, &pipeline.nodes[i])))
+                .map(|&i| Arc::new(ResolvedStage::new(pipeline, &pipeline.nodes[i])))
                 .collect(),
         }
     }
 }
 
-fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
-    let (kind, version, config) = match &node.work {
-        Work::Kind { kind, config } => (kind.name(), kind.version(), Settings::Values(Value::clone(config))),
-        Work::Command(command) => (RUN, RUN_VERSION, Settings::Program(Arc::clone(command))),
-    };
-    let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (port, refs) in &node.needs {
-        let refs = refs
-            .iter()
-            .map(|need| format!("{}.{}", pipeline.nodes[need.node].id, need.output));
-        needs.entry(port.clone()).or_default().extend(refs);
+impl ResolvedStage {
+    /// Resolves a node whose needs are nodes of the pipeline.
+    pub fn new(pipeline: &Pipeline, node: &Node) -> Self {
+        Self::with_names(pipeline, node, |need| &pipeline.nodes[need].id)
     }
-    for (port, earlier) in &node.earlier {
-        let names = earlier.iter().map(|earlier| earlier.name.clone());
-        needs.entry(port.clone()).or_default().extend(names);
-    }
-    ResolvedStage {
-        id: node.id.clone(),
-        stage: node.stage.clone(),
-        point: node.point.clone(),
-        kind: kind.to_owned(),
-        version,
-        config,
-        needs,
-        types: node
-            .provides
-            .iter()
-            .map(|(name, provided)| (name.clone(), provided.ty.name().to_owned()))
-            .collect(),
-        resources: node.resources.clone(),
-        base: (*node.base != *pipeline.base).then(|| node.base.to_path_buf()),
+
+    /// Resolves a node of a pipeline whose needs have the names that `id` gives.
+    pub fn with_names<'n>(pipeline: &Pipeline, node: &Node, id: impl Fn(usize) -> &'n str) -> Self {
+        let (kind, version, config) = match &node.work {
+            Work::Kind { kind, config } => {
+                (kind.name(), kind.version(), Settings::Values(Value::clone(config)))
+            }
+            Work::Command(command) => (RUN, RUN_VERSION, Settings::Program(Arc::clone(command))),
+        };
+        let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (port, refs) in &node.needs {
+            let refs = refs.iter().map(|need| format!("{}.{}", id(need.node), need.output));
+            needs.entry(port.clone()).or_default().extend(refs);
+        }
+        for (port, earlier) in &node.earlier {
+            let names = earlier.iter().map(|earlier| earlier.name.clone());
+            needs.entry(port.clone()).or_default().extend(names);
+        }
+        ResolvedStage {
+            id: node.id.clone(),
+            stage: node.stage.clone(),
+            point: node.point.clone(),
+            kind: kind.to_owned(),
+            version,
+            config,
+            needs,
+            types: node
+                .provides
+                .iter()
+                .map(|(name, provided)| (name.clone(), provided.ty.name().to_owned()))
+                .collect(),
+            resources: node.resources.clone(),
+            base: (*node.base != *pipeline.base).then(|| node.base.to_path_buf()),
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! evaluates what was evaluated before adds none.
 
 use crate::document;
+use cache::parallel::locked;
 use cache::{ArtifactDigest, Outputs, Store, checksummed, regular_file, shared};
 use datasets::Date;
 use runner_engine::{Event, Failure, Reporter, StageStatus, Stamped, Trial, count_trials, trials};
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// A line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +94,71 @@ impl Trials {
     }
 }
 
+/// The evaluations of a search: those of its best trial, which a run adds while it goes on, and those that its
+/// trials stand for. Shared with the run's [`Recorder`].
+#[derive(Clone, Debug)]
+pub struct Planned {
+    home: PathBuf,
+    night: Option<Date>,
+    new: Arc<Mutex<New>>,
+}
+
+/// What the recorder has not taken over yet.
+#[derive(Debug, Default)]
+struct New {
+    evaluations: Vec<(String, Trial, Origin)>,
+    searched: Vec<Trial>,
+    /// The trials of the home before.
+    known: BTreeSet<Trial>,
+}
+
+impl Planned {
+    /// The evaluations of a search with this home, in a run of this `night`.
+    pub fn new(home: &Path, night: Option<Date>) -> Self {
+        Self {
+            home: home.to_owned(),
+            night,
+            new: Arc::default(),
+        }
+    }
+
+    /// Sets the number of trials in pipelines whose evaluations are `planned`: theirs, those of the trials
+    /// `searched`, and those of the home before.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn count(
+        &self,
+        pipelines: &mut [Pipeline],
+        planned: &[BTreeMap<usize, Trial>],
+        searched: Vec<Trial>,
+    ) -> Result<(), Failure> {
+        let past = read(&self.home)?;
+        let night = self.night;
+        let is_before =
+            |tried: &&Tried| night.is_none_or(|night| tried.as_of.is_none_or(|date| date < night));
+        for (pipeline, own) in pipelines.iter_mut().zip(planned) {
+            let before = past.iter().filter(is_before).map(|tried| &tried.trial);
+            let others = planned.iter().flat_map(BTreeMap::values);
+            count_trials(pipeline, own, before.chain(others).chain(&searched));
+        }
+        let mut new = locked(&self.new);
+        new.known = past.into_iter().map(|tried| tried.trial).collect();
+        let searched: BTreeSet<Trial> = searched.into_iter().collect();
+        new.searched = searched.difference(&new.known).cloned().collect();
+        Ok(())
+    }
+
+    /// Adds an evaluation of the run by its stage: of the policy that is an output of another stage.
+    pub fn add(&self, stage: String, trial: Trial, made_by: String, output: String) {
+        let origin = Origin::Output(made_by, output);
+        let mut new = locked(&self.new);
+        if !new.known.contains(&trial) {
+            new.evaluations.push((stage, trial, origin));
+        }
+    }
+}
+
 /// Adds the evaluations of a run to the trials of its home, as their stages end. What failed is not added.
 pub struct Recorder {
     path: PathBuf,
@@ -99,12 +166,15 @@ pub struct Recorder {
     night: Option<Date>,
     /// The trials of the run that are not in the file, by stage, with the origin of the policy.
     left: HashMap<String, (Trial, Origin)>,
+    /// The evaluations of a search, if the run is one.
+    planned: Option<Planned>,
     outputs: HashMap<String, Outputs>,
     lines: String,
     failed: Option<io::Error>,
 }
 
 /// The origin of a policy.
+#[derive(Debug)]
 enum Origin {
     /// An output of a stage of the run.
     Output(String, String),
@@ -114,7 +184,14 @@ enum Origin {
 
 impl Recorder {
     /// Creates the recorder of a run with these trials, by node. `past` are those in the file.
-    pub fn new(home: &Path, run: &str, pipeline: &Pipeline, trials: &Trials) -> Self {
+    /// `planned` are those of a search.
+    pub fn new(
+        home: &Path,
+        run: &str,
+        pipeline: &Pipeline,
+        trials: &Trials,
+        planned: Option<Planned>,
+    ) -> Self {
         let known: BTreeSet<&Trial> = trials.past.iter().map(|tried| &tried.trial).collect();
         let new = trials.planned.iter().filter(|(_, trial)| !known.contains(trial));
         let left = new.filter_map(|(&i, trial)| {
@@ -132,9 +209,26 @@ impl Recorder {
             run: run.to_owned(),
             night: trials.night,
             left: left.collect(),
+            planned,
             outputs: HashMap::new(),
             lines: String::new(),
             failed: None,
+        }
+    }
+
+    /// Takes over what a search has planned.
+    fn take_planned(&mut self) {
+        let Some(planned) = &self.planned else { return };
+        let (evaluations, searched) = {
+            let mut new = locked(&planned.new);
+            (std::mem::take(&mut new.evaluations), std::mem::take(&mut new.searched))
+        };
+        let evaluations = evaluations.into_iter();
+        self.left
+            .extend(evaluations.map(|(stage, trial, origin)| (stage, (trial, origin))));
+        for trial in searched {
+            let artifact = trial.policy;
+            self.put("search".to_owned(), trial, artifact);
         }
     }
 
@@ -144,9 +238,14 @@ impl Recorder {
             Origin::Output(stage, output) => *self.outputs.get(&stage)?.get(&output)?,
             Origin::Earlier(digest) => digest,
         };
+        self.put(stage.to_owned(), trial, artifact);
+        Some(())
+    }
+
+    fn put(&mut self, stage: String, trial: Trial, artifact: ArtifactDigest) {
         let tried = Tried {
             run: self.run.clone(),
-            stage: stage.to_owned(),
+            stage,
             trial,
             artifact,
             as_of: self.night,
@@ -155,7 +254,6 @@ impl Recorder {
             Ok(line) => self.lines += &(line + "\n"),
             Err(err) => self.failed = self.failed.take().or(Some(err)),
         }
-        Some(())
     }
 
     fn write(&self) -> io::Result<()> {
@@ -186,8 +284,9 @@ impl Reporter for Recorder {
             outputs,
             ..
         } = &stamped.event
-            && !self.left.is_empty()
+            && (!self.left.is_empty() || self.planned.is_some())
         {
+            self.take_planned();
             self.outputs.insert(stage.clone(), outputs.clone());
             self.add(stage);
         }

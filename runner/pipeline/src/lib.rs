@@ -46,6 +46,7 @@ pub use file::search::{
     Values,
 };
 pub use file::track::{Mlflow, Otlp, Track};
+pub use matrix::point::id as node_id;
 pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
 pub use package::{DescribeKinds, LARGEST_DESCRIPTION, Packages, Prefix};
 pub use schedule::{CatchUp, Cron, Keep, NightDates, Schedule, Scheduled, Then, WaitFor, When};

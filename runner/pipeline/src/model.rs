@@ -1,6 +1,7 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
 use crate::file::notify::Notify;
+use crate::file::search::Search;
 use crate::file::track::Track;
 use crate::stage::{Command, Earlier};
 use crate::task_graph::TaskGraph;
@@ -36,12 +37,22 @@ pub struct Pipeline {
     pub notify: Vec<Notify>,
     /// The servers that follow runs. Not part of any key.
     pub track: Vec<Track>,
+    /// The settings that are searched; their names are those that `--set` takes.
+    pub search: Option<Search>,
 }
 
 impl Pipeline {
     /// The absolute path of the pipeline file.
     pub fn path(&self) -> PathBuf {
         self.base.join(self.file.file_name().unwrap_or_default())
+    }
+
+    /// Adds nodes after the others. A node needs none that comes after it.
+    pub fn extend(&mut self, nodes: Vec<Node>) {
+        for node in nodes {
+            self.graph.push(node.needs.values().flatten().map(|need| need.node));
+            self.nodes.push(node);
+        }
     }
 }
 

@@ -45,6 +45,14 @@ impl TaskGraph {
         Self(graph)
     }
 
+    /// Adds a stage after the others, with the stages that it needs.
+    pub fn push(&mut self, needs: impl IntoIterator<Item = usize>) {
+        let stage = self.0.add_node(());
+        for needed in needs.into_iter().collect::<BTreeSet<_>>() {
+            self.0.add_edge(node(needed), stage, ());
+        }
+    }
+
     fn len(&self) -> usize {
         self.0.node_count()
     }

@@ -1,11 +1,12 @@
 //! Searches over the settings of a pipeline: the space, the proposals, the rungs, and what came of them.
-//! Nothing here runs a stage: a [`study`] says what to compute next, and is told what came of it.
+//! A [`study`] says what to compute next, and is told what came of it; the [`driver`] adds that to a run.
 //!
 //! | module | |
 //! | --- | --- |
 //! | [`space`] | the settings that are searched |
 //! | [`sampler`] | proposals of new trials from those before |
 //! | [`study`] | the order of jobs: new trials, promotions to the next rung, the end |
+//! | [`driver`] | the stages of a search in a run |
 //! | [`record`] | the record of a search in the history, and what can be read off it |
 
 pub mod record;

@@ -3,6 +3,7 @@
 use super::{Scheduler, State};
 use crate::action::Outcome;
 use crate::event::{Event, StageStatus};
+use crate::grow::Ended;
 use cache::{ArtifactDigest, Hit};
 use stages_core::error::Cause;
 use stages_core::{StageError, StageEvent};
@@ -151,6 +152,17 @@ impl Scheduler<'_, '_, '_> {
             error,
             hint,
         };
+        if self.growing
+            && let Event::StageFinished { outputs, error, .. } = &event
+        {
+            self.ended.push(Ended {
+                node: i,
+                status,
+                outputs: outputs.clone(),
+                seconds: hit.map_or(0.0, |hit| hit.seconds),
+                error: error.clone(),
+            });
+        }
         self.emit(event);
         self.open = self.open.saturating_sub(1);
         self.ready.remove(&i);
@@ -160,10 +172,11 @@ impl Scheduler<'_, '_, '_> {
 
     pub(super) fn fail(&mut self, i: usize, err: StageError) {
         let interrupted = err.cause == Cause::Interrupted;
-        self.failed |= !interrupted;
+        let is_result = self.slots[i].may_fail && matches!(err.cause, Cause::Failed | Cause::Diverged);
+        self.failed |= !interrupted && !is_result;
         self.machine_failed |= matches!(err.cause, Cause::Store | Cause::DamagedInput);
         self.end(i, StageStatus::Failed, None, Some(err.message), err.hint);
-        self.stopping |= !self.options.keep_going || self.machine_failed || interrupted;
+        self.stopping |= (!self.options.keep_going && !is_result) || self.machine_failed || interrupted;
         let because = format!(
             "`{}`, which {}",
             self.node(i).id,

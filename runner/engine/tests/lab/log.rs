@@ -18,6 +18,8 @@ pub(crate) fn log(events: &[Stamped], store: &Store, dir: &Path) -> String {
 
 fn line(event: &Event, store: &Store) -> String {
     match event {
+        Event::Note { line } => format!("note {line}"),
+        Event::StagesAdded { stages, .. } => format!("added {}", stages.join(" ")),
         Event::RunStarted {
             run, pipeline, stages, ..
         } => {

@@ -346,7 +346,7 @@ impl Lab {
             options: &self.options(&pipeline, setup),
             control: &setup.control,
         };
-        run_pipeline(&run, reporters)
+        run_pipeline(&run, None, reporters)
     }
 
     /// Plans a pipeline.

@@ -1,6 +1,7 @@
 //! The JSON Schema (draft 7) of pipeline files, for editors.
 
 use crate::Register;
+use crate::Search;
 use crate::file::registration::PromoteForm;
 use crate::file::{notify, track};
 use crate::matrix::{Folds, Range};
@@ -52,6 +53,7 @@ pub fn schema(kinds: &[&dyn AnyStage]) -> Value {
     parts["schedule"] = or_null(described::<Schedule>());
     parts["schedule"]["properties"]["params"]["type"] = json!(["object", "null"]);
     parts["promote"] = or_null(described::<PromoteForm>());
+    parts["search"] = or_null(described::<Search>());
     parts["notify"] = described::<notify::Entry>();
     parts["track"] = described::<track::Entry>();
     parts["register"] = described::<TextOr<Name, Register>>();

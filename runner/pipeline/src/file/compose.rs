@@ -69,7 +69,7 @@ impl Composer<'_> {
                 "version" if !outermost => check_version(&value, self.problems),
                 "name" if !outermost => {}
                 // These blocks of an included file apply to that file only.
-                "schedule" | "promote" | "notify" | "track" if !outermost => {}
+                "schedule" | "promote" | "notify" | "track" | "search" if !outermost => {}
                 _ => own.push((key, value)),
             }
         }

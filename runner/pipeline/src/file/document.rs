@@ -21,12 +21,16 @@ pub(crate) struct Document {
     pub notify: Option<Tree>,
     /// `track:`
     pub track: Option<Tree>,
+    /// `search:`
+    pub search: Option<Tree>,
     pub stages: Vec<Stage>,
 }
 
-const TOP: [&str; 10] = [
-    "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "track", "stages",
+const TOP: [&str; 11] = [
+    "version", "name", "include", "params", "profiles", "schedule", "promote", "notify", "track", "search",
+    "stages",
 ];
+
 /// Reads a document. `None` if the errors prevent further checks. `is_package` tells whether a kind is one
 /// that an installed package may bring.
 pub(crate) fn read(
@@ -71,7 +75,8 @@ pub(crate) fn read(
         .map(|(key, value)| (key, map(value, "parameter", problems)))
         .collect();
     let mut block = |name: &str| take(name).filter(|value| !value.is_null());
-    let [schedule, promote, notify, track] = ["schedule", "promote", "notify", "track"].map(&mut block);
+    let [schedule, promote, notify, track, search] =
+        ["schedule", "promote", "notify", "track", "search"].map(&mut block);
     let stages = known.remove("stages");
     match version {
         None if misspelt.contains(&"version") => {}
@@ -117,6 +122,7 @@ pub(crate) fn read(
         promote,
         notify,
         track,
+        search,
         stages,
     })
 }

@@ -8,6 +8,7 @@ use crate::file::document::{self, Document};
 use crate::file::overrides::{self, OfNight};
 use crate::file::registration;
 use crate::file::resolved::{self, Resolved};
+use crate::file::search;
 use crate::matrix::{MOST_NODES, Point, axes, points};
 use crate::model::graph_of;
 use crate::package::Packages;
@@ -320,6 +321,9 @@ impl<'a> Loader<'a> {
         self.pipeline.notify = self.notify(&document);
         let track = document.track.as_ref();
         self.pipeline.track = Block::entry("track").list(track, &self.values.beside(), &mut self.problems);
+        let (beside, problems) = (self.values.beside(), &mut self.problems);
+        let tree = document.search.as_ref();
+        self.pipeline.search = tree.and_then(|tree| search::read(tree, &document, &beside, problems));
         let stages = &document.stages;
         let (values, packages, finder) = (&self.values, &self.packages, &self.finder);
         let packages = |prefix: &str, stage: &Stage, problems: &mut Problems| {

@@ -1,8 +1,9 @@
-//! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`; and profiles, which can set the same names.
+//! `--set NAME=VALUE`, `--set STAGE.with.KEY=VALUE` and `--set STAGE.needs.PORT=VALUE`; and profiles, which
+//! can set the same names.
 
 use crate::file::document::Document;
 use crate::stage::{Given, Setting};
-use crate::text::{Key, Problems, Spot, Step, Texts, Tree, Value, steps, suggest};
+use crate::text::{Key, Problems, Spot, Step, Texts, Tree, Value, is_name, steps, suggest};
 use serde_json::Value as Json;
 
 /// Adds the arguments to the texts that errors refer to: first those of `--set`, then those of `--profile`.
@@ -131,6 +132,8 @@ enum Target {
         path: Vec<Step>,
         rest: String,
     },
+    /// What a stage needs at a port: the index of the stage, and the port.
+    Need(usize, String),
 }
 
 /// A document, and what `--set`, profiles and a night change in it.
@@ -168,6 +171,17 @@ impl Overrides<'_> {
                 value: given,
                 spot,
             }),
+            Some(Target::Need(stage, port)) => {
+                let needs = &mut self.document.stages[stage].needs;
+                match given.read(spot, &Value::Scalar(Json::Null), false) {
+                    Ok(_) if !is_set => {}
+                    Ok(new) => match needs.iter_mut().find(|(key, _)| key.name == port) {
+                        Some((_, old)) => *old = new,
+                        None => needs.push((Key { name: port, spot: at }, new)),
+                    },
+                    Err((message, hint)) => self.problems.add(spot, format!("`{name}`: {message}"), hint),
+                }
+            }
             Some(Target::Field { .. }) | None => {}
         }
     }
@@ -186,11 +200,15 @@ impl Overrides<'_> {
             }
             return known.map(Target::Param);
         };
-        let Some(found) = stages.iter().find(|known| known.key.name == stage) else {
+        let at_stage = stages.iter().position(|known| known.key.name == stage);
+        let Some((index, found)) = at_stage.map(|index| (index, &stages[index])) else {
             let names = stages.iter().map(|stage| stage.key.name.as_str());
             let message = format!("the pipeline has no stage `{stage}`");
             return self.problems.fail(at, message, suggest(stage, "stages", names));
         };
+        if let Some(port) = rest.strip_prefix("needs.").filter(|port| is_name(port)) {
+            return Some(Target::Need(index, port.to_owned()));
+        }
         let is_empty = |step: &Step| step.key().is_some_and(str::is_empty);
         let path = rest.strip_prefix("with.").map(steps).filter(|path| {
             path.first().is_some_and(|step| step.key().is_some()) && !path.iter().any(is_empty)
@@ -199,7 +217,7 @@ impl Overrides<'_> {
             return self.problems.fail(
                 at,
                 format!("`{name}` cannot be set"),
-                format!("only parameters and configurations can: write `{stage}.with.KEY`"),
+                format!("write `{stage}.with.KEY`, or `{stage}.needs.PORT`"),
             );
         };
         if found.program().is_some_and(|program| program.run.is_some()) {

@@ -124,6 +124,7 @@ impl Resolved<'_> {
             ("promote", document.promote.as_ref().map(champion)),
             ("notify", document.notify.as_ref().map(|tree| self.notify(tree))),
             ("track", document.track.as_ref().map(|tree| self.track(tree))),
+            ("search", document.search.clone()),
         ];
         let blocks = blocks
             .into_iter()
@@ -182,10 +183,13 @@ impl Resolved<'_> {
     }
 }
 
-/// The parameters that the schedule sets in a night: values that read them differ between nights.
+/// The parameters that the schedule sets in a night, or a search in a trial: values that read them differ
+/// between nights or trials.
 pub(crate) fn set_by_night(document: &Document) -> BTreeSet<&str> {
     let set = document.schedule.as_ref().map(schedule::params).unwrap_or_default();
-    let is_set = |name: &&str| set.iter().any(|(key, _)| key.name == *name);
+    let over = document.search.as_ref().and_then(|search| search.entry("over"));
+    let over = over.map_or(&[][..], |(_, over)| over.entries());
+    let is_set = |name: &&str| set.iter().chain(over).any(|(key, _)| key.name == *name);
     let names = document.params.iter().map(|(key, _)| key.name.as_str());
     names.filter(is_set).collect()
 }

@@ -11,7 +11,7 @@ pub(crate) type Point = BTreeMap<String, Json>;
 pub(crate) const MOST_NODES: usize = 100_000;
 
 /// The id of a node: `stage`, or `stage[seed=1]`.
-pub(crate) fn id(stage: &str, point: &Point) -> String {
+pub fn id(stage: &str, point: &BTreeMap<String, Json>) -> String {
     if point.is_empty() {
         return stage.to_owned();
     }

@@ -15,6 +15,8 @@ pub struct Metrics<'a> {
     dir: PathBuf,
     params: &'a BTreeMap<String, Value>,
     nodes: &'a [Node],
+    /// The points and configurations of stages that were added to the run.
+    added: HashMap<String, BTreeMap<String, Value>>,
     stages: HashMap<String, Files>,
 }
 
@@ -35,6 +37,7 @@ impl<'a> Metrics<'a> {
             dir: dir.to_owned(),
             params,
             nodes,
+            added: HashMap::new(),
             stages: HashMap::new(),
         }
     }
@@ -99,6 +102,15 @@ impl Reporter for Metrics<'_> {
                 stage,
                 event: StageEvent::Metric { name, step, value },
             } => (stage, name, step, value),
+            Event::StagesAdded { stages, resolved } => {
+                for (stage, of) in stages.iter().zip(resolved) {
+                    let mut settings = BTreeMap::new();
+                    flatten("matrix".to_owned(), &of["point"], &mut settings);
+                    flatten("with".to_owned(), &of["config"], &mut settings);
+                    self.added.insert(stage.clone(), settings);
+                }
+                return;
+            }
             Event::StageFinished { stage, status, .. } => {
                 if let Some(files) = self.stages.get_mut(stage) {
                     let end = tensorboard::session_end(seconds, *status == StageStatus::Ran);
@@ -111,7 +123,9 @@ impl Reporter for Metrics<'_> {
         let files = match self.stages.get_mut(stage) {
             Some(files) => files,
             None => {
-                let files = Files::new(&self.dir, stage, seconds, &hparams(self.params, self.nodes, stage));
+                let mut hparams = hparams(self.params, self.nodes, stage);
+                hparams.extend(self.added.remove(stage).unwrap_or_default());
+                let files = Files::new(&self.dir, stage, seconds, &hparams);
                 self.stages.entry(stage.clone()).or_insert(files)
             }
         };

@@ -254,6 +254,12 @@ impl Reporter for Terminal {
                     self.print("run", None, &format!("{run}, {}", text::count(stages.len(), "stage")));
                 }
             }
+            Event::Note { line } => {
+                if self.verbosity > Verbosity::Quiet {
+                    self.print("note", None, line);
+                }
+            }
+            Event::StagesAdded { stages, .. } => self.stages += stages.len(),
             Event::StageStarted {
                 stage,
                 reason,
