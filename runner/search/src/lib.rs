@@ -7,12 +7,18 @@
 //! | [`sampler`] | proposals of new trials from those before |
 //! | [`study`] | the order of jobs: new trials, promotions to the next rung, the end |
 //! | [`driver`] | the stages of a search in a run |
-//! | [`record`] | the record of a search in the history, and what can be read off it |
+//! | [`record`] | the record of a search in the history |
+//! | [`trials`], [`rungs`], [`importance`] | what is read off it: a row for each trial and each rung, the cost, the importance of settings |
+//! | [`export`] | a study of Optuna, a table |
 
+pub mod export;
+pub mod importance;
 pub mod record;
+pub mod rungs;
 pub mod sampler;
 pub mod space;
 pub mod study;
+pub mod trials;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
