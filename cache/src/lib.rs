@@ -16,7 +16,8 @@
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
 //! ├── damaged/                quarantined damaged files, dropped by `gc`
-//! ├── locks/                  advisory locks: one per action being computed, `store` for `gc`
+//! ├── locks/                  advisory locks: one per action being computed and per directory of
+//! │                           `scratch/` in use, `store` for `gc`
 //! └── tmp/                    files being written, and workspaces of external programs
 //! ```
 //!
@@ -69,6 +70,7 @@ mod recovery;
 pub mod regular_file;
 mod remote_file;
 mod remote_index;
+mod scratch;
 mod scrub;
 pub mod shared;
 mod source_digest;
@@ -94,6 +96,7 @@ pub use plain_text::plain_text;
 pub use read_through::OpenUpstream;
 pub use record::{ActionRecord, Hit, Outputs, StoredAction, StoredMemo};
 pub use remote_index::RemoteIndex;
+pub use scratch::Scratch;
 pub use scrub::ScrubReport;
 pub use source_digest::has_reliable_times;
 pub use status::{Count, Status};

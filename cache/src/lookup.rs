@@ -5,7 +5,6 @@ use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
 use crate::fs::{if_allowed, touch_record};
-use crate::obstacle::create_directory;
 use crate::record::{ActionRecord, Hit, StoredAction, StoredMemo};
 use crate::regular_file::read_own;
 use crate::store::Store;
@@ -211,20 +210,6 @@ impl Store {
             upstream.note_memo(key);
         }
         Ok(())
-    }
-
-    /// The path of the directory of [`Store::scratch`], whether or not it exists.
-    pub fn scratch_path(&self, key: MemoKey) -> PathBuf {
-        sharded(&self.folder("scratch"), &key.to_hex())
-    }
-
-    /// A directory for checkpoints of unfinished work. The holder of the action's lock may change its files;
-    /// it outlives a crash, and `gc` drops it once it is old. A file being written is named `….tmp`, so that
-    /// `gc` recognises a leftover.
-    pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
-        let path = self.scratch_path(key);
-        create_directory(self.root(), &path)?;
-        Ok(path)
     }
 
     /// The ids of all records of the local store.

@@ -87,7 +87,7 @@ fn use_all(home: &Home) {
     assert_eq!(store.load_derived(b"d").unwrap(), b"derived");
     store.hit(action_key("a")).unwrap().unwrap();
     store.hash_file(&home.dir.path().join("source")).unwrap();
-    store.scratch(memo_key("s")).unwrap();
+    drop(store.scratch(memo_key("s")).unwrap());
     store.save_remote_index(&store.remote_index()).unwrap();
     store.flush().unwrap();
     store.scrub(Duration::from_millis(100)).unwrap();

@@ -50,9 +50,13 @@ pub trait StageKind: Send + Sync + 'static {
     const NOT_IN_KEY: &'static [&'static str] = &[];
     /// The reason why the result differs between runs, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
-    /// The top-level configuration field that the running time is proportional to: a whole number, such as
-    /// the steps of a training. A plan scales the last measured time by it.
+    /// The configuration field, by its dotted path, that the running time is proportional to: a whole number,
+    /// such as the steps of a training. A plan scales the last measured time by it.
     const WORK_UNITS: Option<&'static str> = None;
+    /// The configuration field, by its dotted path, that stops the work at fewer units than those of
+    /// [`StageKind::WORK_UNITS`] and leaves everything else as it is, so that more work goes on from there.
+    /// Without it, the work is that of the other field.
+    const UNTIL: Option<&'static str> = None;
     /// The top-level configuration field that takes the number of trials, for a kind that evaluates the
     /// policy at the port `policy` on the test data of the environment at the port `env`: the policies that
     /// were evaluated on that data. What is written there is a lower bound, which a plan raises before it
@@ -109,8 +113,12 @@ pub trait AnyStage: Send + Sync {
     fn ports(&self) -> Ports;
     /// [`StageKind::NONDETERMINISTIC`].
     fn nondeterministic(&self) -> Option<&'static str>;
-    /// The value of the [`StageKind::WORK_UNITS`] field of a configuration.
+    /// The work of a configuration: the value of the [`StageKind::WORK_UNITS`] field, or of the
+    /// [`StageKind::UNTIL`] field where that is given.
     fn work_units(&self, config: &Settings) -> Option<u64>;
+    /// The [`StageKind::UNTIL`] field, where `resource` is the [`StageKind::WORK_UNITS`] field: a search sets
+    /// it to stop a trial at a rung.
+    fn until(&self, resource: &str) -> Option<&'static str>;
     /// [`StageKind::TRIALS`].
     fn trials(&self) -> Option<&'static str>;
     /// [`StageKind::tested`]; `None` for a configuration that cannot be read.
@@ -204,7 +212,12 @@ impl<S: StageKind> AnyStage for Erased<S> {
     }
 
     fn work_units(&self, config: &Settings) -> Option<u64> {
-        config.get(S::WORK_UNITS?)?.as_u64()
+        let field = |path: Option<&str>| config.pointer(&format!("/{}", path?.replace('.', "/")))?.as_u64();
+        field(S::UNTIL).or_else(|| field(S::WORK_UNITS))
+    }
+
+    fn until(&self, resource: &str) -> Option<&'static str> {
+        S::UNTIL.filter(|_| S::WORK_UNITS == Some(resource))
     }
 
     fn trials(&self) -> Option<&'static str> {

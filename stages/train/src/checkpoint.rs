@@ -298,7 +298,6 @@ pub(crate) fn failed(what: &str, path: &Path, err: &std::io::Error) -> StageErro
 pub(crate) fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     let path = folder.join(FILE);
     let bytes = encode(train_state)?;
-    // Two trainings of different length may share a directory: each writes to a name of its own.
     let temporary = folder.join(format!(
         "{FILE}.{}.{:?}.tmp",
         std::process::id(),

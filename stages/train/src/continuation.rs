@@ -119,15 +119,14 @@ impl Continuation {
     }
 
     /// The first state of a training that would begin with `fresh`.
-    pub(crate) fn begin(self, fresh: TrainState, total_timesteps: u64) -> Result<Begun, StageError> {
+    pub(crate) fn begin(self, fresh: TrainState, end: u64) -> Result<Begun, StageError> {
         let mut state = self.state;
         StageError::new(format!(
-            "the policy at `{PORT}` has been trained for {} steps already, and total_timesteps is \
-                {total_timesteps}",
+            "the policy at `{PORT}` has been trained for {} steps already, and this training ends at {end}",
             state.step
         ))
-        .hint("with `resume: continue`, total_timesteps counts from the start of the first training")
-        .when(state.step >= total_timesteps)?;
+        .hint("with `resume: continue`, total_timesteps and until count from the start of the first training")
+        .when(state.step >= end)?;
         let normalised = |state: &TrainState| {
             let statistics = &state.statistics;
             (statistics.obs_rms.is_some(), statistics.return_rms.is_some())

@@ -129,6 +129,7 @@ macro_rules! kinds {
             const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
             const NONDETERMINISTIC: Option<&'static str> = $nondeterministic;
             const WORK_UNITS: Option<&'static str> = Some("total_timesteps");
+            const UNTIL: Option<&'static str> = Some("until");
             const PORTS: Ports = Ports {
                 inputs: $inputs,
                 outputs: OUTPUTS,

@@ -79,7 +79,7 @@ pub(crate) trait Algorithm {
 
     /// True if a training with these settings passes through the state.
     fn reaches(&self, state: &TrainState) -> bool {
-        state.step.saturating_sub(self.last_rollout(state)) < self.common().training.total_timesteps
+        state.step.saturating_sub(self.last_rollout(state)) < self.common().training.end()
     }
 
     /// Parameters `[_, P]` of policies other than the learner's that validation judges, too, and that may be

@@ -42,6 +42,7 @@ pub mod settings;
 mod sharing;
 mod spin_wait;
 mod stage;
+mod stored_states;
 mod table_env;
 pub mod td3;
 mod train_state;

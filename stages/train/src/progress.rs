@@ -9,7 +9,8 @@ const INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) struct Progress<'a> {
     context: &'a Context,
-    total_timesteps: u64,
+    /// The number of steps after which training ends.
+    end: u64,
     /// The time and the step at which this process started.
     began: (Instant, u64),
     shown: Instant,
@@ -17,11 +18,11 @@ pub(crate) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     /// The progress of a training that starts from `state` in this process.
-    pub(crate) fn new(context: &'a Context, total_timesteps: u64, state: &TrainState) -> Self {
+    pub(crate) fn new(context: &'a Context, end: u64, state: &TrainState) -> Self {
         let now = Instant::now();
         Self {
             context,
-            total_timesteps,
+            end,
             began: (now, state.step),
             shown: now,
         }
@@ -57,8 +58,8 @@ impl<'a> Progress<'a> {
             message.push_str(&format!("best in validation {:.4} (step {}), ", best.value, best.step));
         }
         message.push_str(&format!("{:.0} steps/s", self.speed(state, more)));
-        let done = (state.step + more).min(self.total_timesteps);
-        self.context.progress(done, Some(self.total_timesteps), message);
+        let done = (state.step + more).min(self.end);
+        self.context.progress(done, Some(self.end), message);
     }
 
     /// Reports steps and updates per second, for updates of `rollout` steps each.

@@ -56,6 +56,12 @@ stages_core::flat_settings! {
     pub struct TrainingSettings {
         /// The number of environment steps to train for; required. Rounded up to whole rollouts.
         pub total_timesteps: u64,
+        /// The number of environment steps after which training stops, with the rollout that reaches it,
+        /// below `total_timesteps`. Schedules and all else are those of `total_timesteps`: a training with a
+        /// larger `until`, or without, goes on from there to the bytes of one that was never stopped. A
+        /// search sets it at the rungs of a trial.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<u64>,
         /// The seed of initial weights, environments, actions and shuffles.
         pub seed: u64,
         /// The number of parallel environments.
@@ -124,6 +130,23 @@ pub struct Common {
     pub(crate) network: Network,
 }
 
+/// Refuses an `until` that does not stop a training of `total_timesteps` before its end.
+pub(crate) fn check_until(until: Option<u64>, total_timesteps: u64) -> Result<(), ConfigProblem> {
+    ConfigProblem::new(
+        "until",
+        format!("must be above 0 and below total_timesteps ({total_timesteps})"),
+    )
+    .hint("leave `until` out to train to the end")
+    .when(until.is_some_and(|until| until == 0 || until >= total_timesteps))
+}
+
+impl TrainingSettings {
+    /// The number of environment steps after which training ends, with the rollout that reaches it.
+    pub(crate) fn end(&self) -> u64 {
+        self.until.unwrap_or(u64::MAX).min(self.total_timesteps)
+    }
+}
+
 impl RolloutSettings {
     /// The settings of rollouts that are learned from once, by an algorithm that sets them itself.
     pub(crate) fn once(n_steps: usize, batch_size: usize, max_grad_norm: f64) -> Self {
@@ -177,7 +200,7 @@ impl Common {
 
     /// The step at which training ends: whole rollouts.
     pub(crate) fn last_step(&self) -> u64 {
-        self.training.total_timesteps.next_multiple_of(self.rollout())
+        self.training.end().next_multiple_of(self.rollout())
     }
 
     /// The learning rate after `step` environment steps.
@@ -213,6 +236,7 @@ impl Common {
         ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
             .hint("write `total_timesteps: 300000`, say, in environment steps")
             .when(self.training.total_timesteps == 0)?;
+        check_until(self.training.until, self.training.total_timesteps)?;
         check!(self.training; count: n_envs;);
         check!(self.rollouts; count: n_steps, batch_size, n_epochs;);
         check!(self.training; count: log_interval;);

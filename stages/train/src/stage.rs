@@ -4,6 +4,7 @@ use crate::continuation::Origin;
 use crate::evaluator::Opener;
 use crate::learner::Algorithm;
 use crate::settings::{Common, Resume};
+use crate::stored_states::StoredStates;
 use crate::trainer::{Job, train};
 use crate::validation::Validation;
 use crate::{checkpoint, continuation, device, metrics, warm_start};
@@ -77,14 +78,15 @@ impl<'a, S: StageKind> Training<'a, S> {
         }
     }
 
-    /// The key of the checkpoint: the key of the action, without the length of training where no schedule
-    /// depends on it, so that a longer training resumes from a shorter one.
+    /// The key of the checkpoint: the key of the action, without `until` and, where no schedule depends on
+    /// it, the length of training, so that a longer training resumes from a shorter one.
     fn scratch_key(&self, given: &Given<'_>, device: Device) -> Result<MemoKey, StageError> {
         let mut recipe = serde_json::to_value(self.config).map_err(|err| StageError::new(err.to_string()))?;
         if let Value::Object(fields) = &mut recipe {
             for field in S::NOT_IN_KEY {
                 fields.remove(*field);
             }
+            fields.remove("until");
             if !self.settings.depends_on_total() {
                 fields.remove("total_timesteps");
             }
@@ -102,20 +104,23 @@ impl<'a, S: StageKind> Training<'a, S> {
         Ok(memo_key(&format!("{} checkpoint v{}", S::NAME, S::VERSION), &parts))
     }
 
-    /// The step of the checkpoint that a training on `device` would resume from; 0 if there is none.
+    /// The step of the checkpoint or the stored state that a training on `device` would resume from; 0 if
+    /// there is none.
     fn begun(&self, given: &Given<'_>, device: Device) -> Result<u64, StageError> {
-        let scratch = given.store.scratch_path(self.scratch_key(given, device)?);
-        let step = checkpoint::step(&scratch).filter(|&step| step <= self.common.last_step());
-        Ok(step.unwrap_or(0))
+        let key = self.scratch_key(given, device)?;
+        let mut steps = StoredStates::new(key).steps(given.store, Store::peek_memo)?;
+        steps.extend(checkpoint::step(&given.store.scratch_path(key)));
+        steps.retain(|&step| step <= self.common.last_step());
+        Ok(steps.into_iter().max().unwrap_or(0))
     }
 
-    /// The share of the steps that the checkpoint holds.
+    /// The share of the steps that the checkpoint or a stored state holds.
     pub(crate) fn share(&self, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let mut done = 0;
         for &device in self.common.training.device.candidates() {
             done = done.max(self.begun(given, device)?);
         }
-        let total = self.common.training.total_timesteps;
+        let total = self.common.training.end();
         Ok(Some(Share::new("steps", done.min(total), total)))
     }
 
@@ -151,7 +156,8 @@ impl<'a, S: StageKind> Training<'a, S> {
         if class != stages_numerics::class::numerics_class() {
             context.numerics_class.get_or_init(|| class);
         }
-        let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
+        let key = self.scratch_key(&given, device)?;
+        let scratch = context.store.scratch(key)?;
         let validation = Validation::open(
             &context.store,
             env_artifact,
@@ -174,7 +180,7 @@ impl<'a, S: StageKind> Training<'a, S> {
         };
         let job = Job {
             continuation,
-            until: None,
+            stored: Some(StoredStates::new(key)),
             kind: S::NAME,
             validation,
             env,
@@ -194,16 +200,16 @@ impl<'a, S: StageKind> Training<'a, S> {
         if let Some(selected) = &trained.selected {
             policy_meta["selected"] = json!(selected);
         }
-        if trained.train_state.is_some() {
+        if trained.state.is_some() {
             policy_meta[continuation::META] = json!(origin);
         }
         let mut policy = ArtifactBuilder::new(&context.store, PortType::Policy.name(), policy_meta);
         policy.bytes(policy::ENTRY, &trained.policy.save()?)?;
-        if let Some(state) = &trained.train_state {
-            policy.bytes(continuation::ENTRY, state)?;
-        }
-        if let Some(data) = &trained.data {
-            policy.bytes(continuation::DATA, data)?;
+        if let Some(state) = &trained.state {
+            policy.bytes(continuation::ENTRY, &state.train_state)?;
+            if let Some(data) = &state.data {
+                policy.bytes(continuation::DATA, data)?;
+            }
         }
         let metrics_meta = json!({ "summary": trained.summary });
         let mut metrics = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), metrics_meta);

@@ -20,6 +20,7 @@ mod pbt;
 mod pytorch;
 mod replay;
 mod resume;
+mod rungs;
 mod sequences;
 mod sharing;
 mod transformer;

@@ -8,6 +8,7 @@ use crate::phase_timer::Phase;
 use crate::progress::Progress;
 use crate::selection::Selected;
 use crate::spin_wait::spinning;
+use crate::stored_states::{SavedState, StoredStates};
 use crate::train_state::TrainState;
 use crate::validation::Validation;
 use crate::{checkpoint, metrics, warm_start};
@@ -23,10 +24,8 @@ pub(crate) struct Trained {
     pub policy: Policy,
     /// The metrics of every update, as JSON lines.
     pub metrics: String,
-    /// The train state after the last step, from which a longer training can go on, if it was requested.
-    pub train_state: Option<Vec<u8>>,
-    /// The training data that this train state does not hold, if there is any.
-    pub data: Option<Vec<u8>>,
+    /// The state after the last step, from which a longer training can go on, if it was requested.
+    pub state: Option<SavedState>,
     /// The totals and last values of the training.
     pub summary: serde_json::Value,
     /// The choice of the policy, if validation made it.
@@ -45,8 +44,9 @@ pub(crate) struct Job<'a> {
     pub init: Option<&'a Policy>,
     /// The train state to go on from, if more than its policy is taken over.
     pub continuation: Option<Continuation>,
-    /// The step after which training pauses, if that is before the end.
-    pub until: Option<u64>,
+    /// The states in which trainings of the same settings stopped at `until`: training goes on from the
+    /// furthest, and adds its own.
+    pub stored: Option<StoredStates>,
     /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
     pub context: &'a Context,
@@ -56,11 +56,10 @@ pub(crate) struct Job<'a> {
 pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();
-    let until = job.until.unwrap_or(u64::MAX);
-    let mut learner = start(algorithm, job)?;
-    while learner.state.step < algorithm.common().training.total_timesteps.min(until)
-        && !ends_early(&learner, validation.as_ref())
-    {
+    let stored = job.stored.take();
+    let mut learner = start(algorithm, job, stored.as_ref())?;
+    let training = algorithm.common().training;
+    while learner.state.step < training.end() && !ends_early(&learner, validation.as_ref()) {
         let updated = spinning(|| {
             update(algorithm, &mut learner, context)?;
             match &mut validation {
@@ -77,7 +76,7 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
             return Err(err);
         }
     }
-    if until == u64::MAX
+    if training.until.is_none()
         && let Some(warning) = learner.at_a_bound.warning(&learner.env.spec().action_space)
     {
         context.events.emit(warning);
@@ -89,10 +88,17 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
     if let Some(checkpointer) = &mut learner.checkpointer {
         checkpointer.finish(state)?;
     }
-    let (train_state, data) = match algorithm.common().training.save_train_state {
-        true => (Some(checkpoint::encode(state)?), algorithm.copy_data()),
-        false => (None, None),
+    let stored = stored.filter(|_| training.until.is_some());
+    let saved = match training.save_train_state || stored.is_some() {
+        true => Some(SavedState {
+            train_state: checkpoint::encode(state)?,
+            data: algorithm.copy_data(),
+        }),
+        false => None,
     };
+    if let (Some(stored), Some(saved)) = (&stored, &saved) {
+        stored.put(context, state.step, saved)?;
+    }
     learner.timer.stop();
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it
     // had never ended here.
@@ -113,8 +119,7 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
     Ok(Trained {
         policy: state.policy(kind, learner.env.spec(), learner.model.architecture())?,
         metrics: state.metrics.clone(),
-        train_state,
-        data,
+        state: saved.filter(|_| training.save_train_state),
         summary: metrics::summary(state, selected.as_ref()),
         selected,
     })
@@ -138,8 +143,12 @@ fn validate(
     Ok(())
 }
 
-/// The state of the checkpoint, or else the first state.
-fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>, StageError> {
+/// The furthest of the checkpoint's state and the stored ones, or else the first state.
+fn start<'a>(
+    algorithm: &mut dyn Algorithm,
+    job: Job<'a>,
+    stored: Option<&StoredStates>,
+) -> Result<Learner<'a>, StageError> {
     let Job {
         mut env,
         model,
@@ -175,7 +184,7 @@ fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>,
     let common = algorithm.common();
     let mut copy = None;
     if let Some(continuation) = continuation {
-        let Begun { state, go_on, data } = continuation.begin(fresh, common.training.total_timesteps)?;
+        let Begun { state, go_on, data } = continuation.begin(fresh, common.training.end())?;
         copy = data;
         if go_on {
             env.restore(&state.env).map_err(|err| {
@@ -190,37 +199,57 @@ fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>,
     } else {
         checkpoint::read(scratch)?
     };
-    if let Saved::Damaged(path) = &saved {
-        context.log(format!(
-            "warning: the checkpoint `{}` is damaged or of another version; training starts from the \
-            beginning",
+    let mut damaged = match &saved {
+        Saved::Damaged(path) => Some(format!(
+            "the checkpoint `{}` is damaged or of another version",
             path.display()
-        ));
-    }
-    let mut resumed = match saved {
-        Saved::State(saved) if saved.fits(&fresh) && algorithm.reaches(&saved) => Some(saved),
+        )),
         _ => None,
     };
-    if let Some(saved) = &resumed
-        && !algorithm.open_data(scratch, env.spec(), saved, DataFrom::Checkpoint)?
+    let accepts =
+        |algorithm: &dyn Algorithm, state: &TrainState| state.fits(&fresh) && algorithm.reaches(state);
+    let stored = |algorithm: &dyn Algorithm, after: u64| match stored {
+        Some(stored) => stored.furthest(context, after, |state| accepts(algorithm, state)),
+        None => Ok(None),
+    };
+    let mut saved = match saved {
+        Saved::State(saved) if accepts(algorithm, &saved) => Some(*saved),
+        _ => None,
+    };
+    let mut further = stored(algorithm, saved.as_ref().map_or(0, |saved| saved.step))?;
+    if further.is_none()
+        && let Some(state) = &saved
+        && !algorithm.open_data(scratch, env.spec(), state, DataFrom::Checkpoint)?
     {
-        context.log(format!(
-            "warning: the replay buffer in `{}` is damaged; training starts from the beginning",
-            scratch.display()
-        ));
-        resumed = None;
+        saved = None;
+        further = stored(algorithm, 0)?;
+        damaged = Some(format!("the replay buffer in `{}` is damaged", scratch.display()));
     }
+    if let Some(damaged) = damaged {
+        let from = match &further {
+            Some((state, _)) => format!("step {}", state.step),
+            None => "the beginning".to_owned(),
+        };
+        context.log(format!("warning: {damaged}; training starts from {from}"));
+    }
+    let resumed = match further {
+        Some((state, data)) => {
+            algorithm.open_data(scratch, env.spec(), &state, DataFrom::Copy(data))?;
+            Some((state, "stored state"))
+        }
+        None => saved.map(|state| (state, "checkpoint")),
+    };
     let state = match resumed {
-        Some(mut saved) => {
-            env.restore(&saved.env).map_err(|err| {
-                StageError::new(format!("the checkpoint's environments do not fit: {err}"))
+        Some((mut state, from)) => {
+            env.restore(&state.env).map_err(|err| {
+                StageError::new(format!("the {from}'s environments do not fit: {err}"))
                     .hint(format!("remove `{}` and run again", scratch.display()))
             })?;
-            context.log(format!("resuming from the checkpoint at step {}", saved.step));
-            if saved.statistics.obs_rms.is_none() {
-                saved.statistics.normalisation = fresh.statistics.normalisation;
+            context.log(format!("resuming from the {from} at step {}", state.step));
+            if state.statistics.obs_rms.is_none() {
+                state.statistics.normalisation = fresh.statistics.normalisation;
             }
-            *saved
+            state
         }
         None => {
             algorithm.open_data(scratch, env.spec(), &fresh, DataFrom::Copy(copy))?;
@@ -235,7 +264,7 @@ fn start<'a>(algorithm: &mut dyn Algorithm, job: Job<'a>) -> Result<Learner<'a>,
         common.training.checkpoint_interval,
         &learner.state,
     )?);
-    learner.progress = Some(Progress::new(context, common.training.total_timesteps, &learner.state));
+    learner.progress = Some(Progress::new(context, common.training.end(), &learner.state));
     Ok(learner)
 }
 
@@ -259,7 +288,7 @@ fn update(algorithm: &mut dyn Algorithm, learner: &mut Learner, context: &Contex
     let state = &mut learner.state;
     state.step += rollout;
     state.update += 1;
-    let last = state.step >= common.training.total_timesteps;
+    let last = state.step >= common.training.end();
     let loud = last || state.update.is_multiple_of(common.training.log_interval);
     metrics::record(state, &metrics, loud.then_some(context));
     learner.timer.stop();

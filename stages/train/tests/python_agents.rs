@@ -694,6 +694,60 @@ fn a_checkpoint_gives_back_state_environments_random_numbers_and_metrics() {
     }
 }
 
+/// Stopped at `until`, with and without the directory of the checkpoint, it goes on to the bytes of a function
+/// that was never stopped.
+#[test]
+fn a_function_goes_on_from_its_rungs() {
+    let rungs = [json!(3_000), json!(9_000), Value::Null];
+    let with = |until: &Value| json!({ "until": until, "validation": { "every": 1_500, "episodes": 4 } });
+    let Some(alone) = rungs
+        .iter()
+        .map(|until| Some(Lab::new(EVOLUTION)?.train(20_000, with(until)).unwrap()))
+        .collect::<Option<Vec<_>>>()
+    else {
+        return;
+    };
+    assert!(alone[0] != alone[1] && alone[1] != alone[2]);
+    for keeps_scratch in [true, false] {
+        let lab = Lab::new(EVOLUTION).unwrap();
+        for (i, (until, wanted)) in rungs.iter().zip(&alone).enumerate() {
+            assert_eq!(lab.train(20_000, with(until)).unwrap(), *wanted, "{until}");
+            assert_eq!(lab.said.text().matches("resuming from the checkpoint").count(), i);
+            if !keeps_scratch {
+                fs::remove_dir_all(lab.dir.path().join("home/scratch")).unwrap();
+            }
+        }
+        // The checkpoint of the longer one is past the end of the shorter one.
+        assert_eq!(lab.train(20_000, with(&rungs[0])).unwrap(), alone[0]);
+    }
+    let lab = Lab::new(EVOLUTION).unwrap();
+    let refused = lab.train(20_000, json!({ "until": 20_000 })).unwrap_err();
+    assert!(refused.message.contains("below total_timesteps (20000)"), "{refused}");
+}
+
+const DEAF: &str = "\
+import numpy as np
+from runner.trained import Weights
+
+def train(ctx, env, total_timesteps):
+    env.reset()
+    while ctx.steps < total_timesteps:
+        env.step(np.zeros(env.num_envs, int))
+    tensors = {'action.weight': np.zeros((4, 2)), 'action.bias': np.zeros(2), 'value.weight': np.zeros((4, 1)), 'value.bias': np.zeros(1)}
+    return Weights(tensors, {'pi': [], 'vf': []})
+";
+
+#[test]
+fn a_function_that_does_not_stop_is_told_so() {
+    let Some(lab) = Lab::new(DEAF) else { return };
+    lab.train(1_600, json!({ "until": 800 })).unwrap();
+    let text = lab.said.text();
+    assert!(
+        text.contains("the function trained for 1600 steps, and `until` is 800"),
+        "{text}"
+    );
+}
+
 /// The files below a directory whose names end so.
 fn find(dir: &Path, end: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();

@@ -222,6 +222,10 @@ impl AnyStage for PackageKind {
         None
     }
 
+    fn until(&self, _: &str) -> Option<&'static str> {
+        None
+    }
+
     fn trials(&self) -> Option<&'static str> {
         None
     }

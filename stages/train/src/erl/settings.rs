@@ -5,7 +5,7 @@ use crate::checks::{self, check, refuse_given};
 use crate::network::{Network, NetworkHead};
 use crate::replay::settings::{OffPolicySettings, ReplaySettings};
 use crate::sac::settings::{EntCoef, Sac, SacPolicy, SacSettings};
-use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings};
+use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings, check_until};
 use crate::td3::settings::{Td3, Td3Settings};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
@@ -44,6 +44,10 @@ stages_core::settings! {
         /// The number of environment steps to train for, those of all members together; required. Rounded up
         /// to whole iterations.
         pub total_timesteps: u64 = 0,
+        /// The number of environment steps after which training stops, with the iteration that reaches
+        /// it, below `total_timesteps`, as in `train/ppo`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<u64>,
         /// The seed of first parameters, evolution, exploration, batches and environments.
         pub seed: u64 = 0,
         /// The number of members.
@@ -262,12 +266,14 @@ impl ErlConfig {
         ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
             .hint("write `total_timesteps: 1_000_000`, say, in environment steps of all members")
             .when(self.total_timesteps == 0)?;
+        check_until(self.until, self.total_timesteps)?;
         check!(self; count: pop_size, episodes_for_fitness, log_interval;);
         checks::count("episode_length", self.episode_length.unwrap_or(1))?;
         self.validation.check()?;
         check!(self; schedule: learning_rate; positive: checkpoint_interval;);
         let training = TrainingSettings {
             total_timesteps: self.total_timesteps,
+            until: self.until,
             seed: self.seed,
             n_envs: self.episodes_for_fitness,
             learning_rate: self.learning_rate,

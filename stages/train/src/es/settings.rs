@@ -2,7 +2,7 @@
 
 use crate::checks::{self, check, refuse_given};
 use crate::network::{MlpLstmPolicy, NetArch, Network, PolicyKwargs};
-use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings};
+use crate::settings::{Common, DeviceChoice, Resume, TrainingSettings, check_until};
 use crate::validation_config::ValidationConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,10 @@ stages_core::settings! {
         /// The number of environment steps to train for, those of all members together; required. Rounded up
         /// to whole generations.
         pub total_timesteps: u64 = 0,
+        /// The number of environment steps after which training stops, with the generation that reaches
+        /// it, below `total_timesteps`, as in `train/ppo`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<u64>,
         /// The seed of the first mean, the noise and the environments.
         pub seed: u64 = 0,
         /// The number of members of a generation; even where sampling is antithetic (`open_es`, `pepg`,
@@ -146,6 +150,7 @@ impl EsConfig {
         ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
             .hint("write `total_timesteps: 10_000_000`, say, in environment steps of all members")
             .when(self.total_timesteps == 0)?;
+        check_until(self.until, self.total_timesteps)?;
         let (least, multiple, what) = match gradient {
             true => (2, 2, "must be even, and at least 2"),
             false => (4, 1, "must be at least 4"),
@@ -159,6 +164,7 @@ impl EsConfig {
             .when(!matches!(self.device, DeviceChoice::Auto | DeviceChoice::Cpu))?;
         let training = TrainingSettings {
             total_timesteps: self.total_timesteps,
+            until: self.until,
             seed: self.seed,
             n_envs: self.num_rollouts,
             learning_rate: self.learning_rate.unwrap_or(Schedule::Constant(0.02)),

@@ -2,7 +2,7 @@
 
 use crate::continuation::{Continuation, Origin};
 use crate::stage::{Means, TrainSettings};
-use crate::train_state::TrainState;
+use crate::stored_states::SavedState;
 use crate::trainer::{self, Job};
 use crate::validation::Validation;
 use crate::{checkpoint, device};
@@ -10,29 +10,6 @@ use cache::{Artifact, ArtifactDigest, MemoKey};
 use stages_core::{Context, StageError};
 use stages_env::{OpenOptions, Split, evaluation_episodes};
 use stages_policy::Policy;
-
-/// The state of a member: its train state, and the training data that the train state does not hold, if any.
-pub(crate) struct State {
-    train_state: Vec<u8>,
-    data: Option<Vec<u8>>,
-}
-
-impl State {
-    /// The state as bytes: the length of the train state, the train state, the data.
-    pub(crate) fn encode(self) -> Vec<u8> {
-        let mut bytes = (self.train_state.len() as u64).to_le_bytes().to_vec();
-        bytes.extend(self.train_state);
-        bytes.extend(self.data.unwrap_or_default());
-        bytes
-    }
-
-    /// Decodes the train state and the data; `None` if the bytes are damaged.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<(TrainState, Option<&[u8]>)> {
-        let (length, rest) = bytes.split_first_chunk()?;
-        let (state, data) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        Some((checkpoint::decode(state)?, (!data.is_empty()).then_some(data)))
-    }
-}
 
 /// A segment of a member's training.
 pub(crate) struct Segment<'a> {
@@ -55,7 +32,7 @@ pub(super) fn train(
     kind: &'static str,
     settings: &dyn TrainSettings,
     segment: &Segment<'_>,
-) -> Result<State, StageError> {
+) -> Result<SavedState, StageError> {
     let (context, (digest, env)) = (segment.context, segment.env);
     let common = settings.common();
     let options = OpenOptions {
@@ -71,6 +48,7 @@ pub(super) fn train(
         let mut algorithm = settings.algorithm(&means)?;
         let common = algorithm.common_mut();
         common.training.save_train_state = true;
+        common.training.until = Some(segment.until);
         // Without data held out, members are compared by what they earn in training.
         let every = if held_out.is_some() { segment.interval } else { 0 };
         common.training.validation.every.get_or_insert(every);
@@ -94,12 +72,12 @@ pub(super) fn train(
                 seed,
                 ..origin.clone()
             };
-            let (state, data) = State::decode(bytes).ok_or_else(|| {
+            let (state, data) = SavedState::decode(bytes).ok_or_else(|| {
                 StageError::new("the train state of a member is damaged").hint("run `runner verify`")
             })?;
             if state.step >= segment.until {
                 // A rollout was longer than a segment.
-                return Ok(State {
+                return Ok(SavedState {
                     train_state: checkpoint::encode(&state)?,
                     data: data.map(<[u8]>::to_vec),
                 });
@@ -117,14 +95,12 @@ pub(super) fn train(
             model,
             init: segment.init,
             continuation,
-            until: Some(segment.until),
+            stored: None,
             scratch: &scratch,
             context,
         },
     )?;
-    let train_state = trained.train_state;
-    Ok(State {
-        train_state: train_state.ok_or_else(|| StageError::new("a member has no train state"))?,
-        data: trained.data,
-    })
+    trained
+        .state
+        .ok_or_else(|| StageError::new("a member has no train state"))
 }

@@ -1,9 +1,10 @@
 //! The population: its members from round to round, and the selection between rounds.
 
-use super::member::{Segment, State, train};
+use super::member::{Segment, train};
 use super::search_space::{Settings, draw, explore};
 use super::settings::PbtConfig;
 use crate::metrics::Line;
+use crate::stored_states::SavedState;
 use crate::train_state::TrainState;
 use cache::{Artifact, ArtifactDigest, BlobRef, canonical_json};
 use rayon::ThreadPoolBuilder;
@@ -80,7 +81,7 @@ impl Population<'_> {
             .collect();
         let common = config.member(&members[0].settings, members[0].seed)?.common().clone();
         let (total, by) = (common.training.total_timesteps, common.training.validation.selects_by());
-        let interval = config.interval(total);
+        let (interval, end) = (config.interval(total), config.until.unwrap_or(total));
         let (mut rounds, mut metrics, mut until) = (Vec::new(), String::new(), 0);
         loop {
             until = (until + interval).min(total);
@@ -101,7 +102,7 @@ impl Population<'_> {
             let order = best_first(&told);
             self.tell(&told, order[0], until, &mut metrics);
             rounds.push(told);
-            if until == total {
+            if until >= end {
                 let state = decoded.into_iter().nth(order[0]).flatten().ok_or_else(all_diverged)?;
                 return Ok(Trained {
                     rounds,
@@ -123,7 +124,7 @@ impl Population<'_> {
     fn decode(&self, state: Option<BlobRef>) -> Result<Option<TrainState>, StageError> {
         let Some(blob) = state else { return Ok(None) };
         let bytes = self.context.store.blob(blob.blob)?;
-        match State::decode(&bytes) {
+        match SavedState::decode(&bytes) {
             Some((state, _)) => Ok(Some(state)),
             None => {
                 Err(StageError::new("the train state of a member is damaged").hint("run `runner verify`"))

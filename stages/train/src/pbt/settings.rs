@@ -2,7 +2,7 @@
 
 use super::search_space::Range;
 use super::trainer_kind::TrainerKind;
-use crate::settings::DeviceChoice;
+use crate::settings::{DeviceChoice, check_until};
 use crate::stage::TrainSettings;
 use serde_json::{Map, Value};
 use stages_core::ConfigProblem;
@@ -10,7 +10,7 @@ use stages_policy::Device;
 use std::collections::BTreeMap;
 
 /// Settings that belong to the population, and not to one member.
-const OWN: [(&str, &str); 6] = [
+const OWN: [(&str, &str); 7] = [
     (
         "seed",
         "each member has a seed of its own, drawn by the population's `seed`",
@@ -19,6 +19,7 @@ const OWN: [(&str, &str); 6] = [
     ("checkpoint_interval", "set `checkpoint_interval` of the population"),
     ("log_interval", "the population reports once a round"),
     ("resume", "members begin anew"),
+    ("until", "set `until` of the population"),
     ("save_train_state", "the population keeps the states of its members"),
 ];
 
@@ -35,6 +36,10 @@ stages_core::settings! {
         /// Environment steps of each member between two selections, rounded up to whole rollouts; by default
         /// a tenth of `total_timesteps`.
         pub interval: Option<u64>,
+        /// The number of environment steps of each member after which training stops, with the interval that
+        /// reaches it, below the members' `total_timesteps`. A larger `until`, or none, goes on from there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<u64>,
         /// The numbers that are explored, by their names in `with`:
         /// `{ learning_rate: { low: 1e-5, high: 1e-2 } }`; required.
         pub search_space: BTreeMap<String, Range>,
@@ -126,6 +131,8 @@ impl PbtConfig {
             .when(!(self.perturb_factor > 1.0 && self.perturb_factor.is_finite()))?;
         ConfigProblem::new("resample_probability", "must lie within 0 and 1")
             .when(!(0.0..=1.0).contains(&self.resample_probability))?;
+        let member = self.member(&BTreeMap::new(), 0)?;
+        check_until(self.until, member.common().training.total_timesteps)?;
         ConfigProblem::new("interval", "must be at least 1 step").when(self.interval == Some(0))?;
         Ok(())
     }

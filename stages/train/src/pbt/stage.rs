@@ -24,6 +24,8 @@ impl StageKind for Pbt {
         "population-based training: members that take over the states of better ones and explore settings";
     const NOT_IN_KEY: &'static [&'static str] = &["checkpoint_interval", "device"];
     const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
+    const WORK_UNITS: Option<&'static str> = Some("with.total_timesteps");
+    const UNTIL: Option<&'static str> = Some("until");
     const PORTS: Ports = Ports {
         inputs: &[ENV, INIT],
         outputs: OUTPUTS,

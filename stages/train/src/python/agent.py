@@ -293,7 +293,7 @@ class Context:
         request = engine.request
         self._engine, self._served = engine, served
         self.seed, self.device, self.threads = request["seed"], request["device"], request["threads"]
-        self.total_timesteps, self.params = request["total_timesteps"], dict(request["kwargs"])
+        self.total_timesteps, self.until, self.params = request["total_timesteps"], request["until"], dict(request["kwargs"])
         self._scratch, self._interval, self._written = request["scratch"], request["checkpoint_interval"], time.monotonic()
         self._checkpoints = self._ends = False
 
@@ -333,7 +333,9 @@ class Context:
             Packer().pack(state, "the state")
             self._engine.tell("checkpoints")
         cancelled = self.cancelled
-        if not cancelled and time.monotonic() - self._written < self._interval:
+        # A training that stops early is continued from its last checkpoint.
+        stops = self.until < self.total_timesteps and self.steps >= self.until
+        if not cancelled and not stops and time.monotonic() - self._written < self._interval:
             return False
         file = f"state.{os.getpid()}.tmp"
         write_state(os.path.join(self._scratch, file), {"state": state, "random": random_states()}, "the state")
@@ -359,8 +361,8 @@ class Context:
 
     @property
     def done(self):
-        """True when the steps are done, or validation has ended training early (`validation.patience`)."""
-        return self._ends or self.steps >= self.total_timesteps
+        """True when the steps up to `until` are done, or validation has ended training early (`validation.patience`)."""
+        return self._ends or self.steps >= self.until
 
     def validate(self, policy):
         """Validates a policy, if it is time: docs/agents.md. Returns its figures, or `None`."""

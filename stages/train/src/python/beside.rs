@@ -2,10 +2,12 @@
 //! under the names of their digests; the checkpoint that is renamed into place after them says which ones
 //! belong to it.
 
-use crate::checkpoint;
+use crate::checkpoint::{self, Saved};
+use crate::stored_states::{SavedState, StoredStates};
+use crate::train_state::TrainState;
 use cache::{BlobDigest, BlobRef};
 use serde::{Deserialize, Serialize};
-use stages_core::StageError;
+use stages_core::{Context, StageError};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Component, Path, PathBuf};
@@ -50,6 +52,62 @@ pub(super) fn keep(folder: &Path, name: &str) -> Result<BlobDigest, StageError> 
         .and_then(|()| fs::rename(&from, &to))
         .map_err(|err| checkpoint::failed("write checkpoint", &to, &err))?;
     Ok(digest)
+}
+
+/// Stores the checkpoint in `folder`, if there is one, with the files beside it: the length of each, and the
+/// file.
+pub(super) fn store(stored: &StoredStates, context: &Context, folder: &Path) -> Result<(), StageError> {
+    let Saved::State(state) = checkpoint::read(folder)? else {
+        return Ok(());
+    };
+    let mut data = Vec::new();
+    for digest in files_of(&state) {
+        let path = path(folder, digest);
+        let bytes = fs::read(&path).map_err(|err| checkpoint::failed("read checkpoint", &path, &err))?;
+        data.extend((bytes.len() as u64).to_le_bytes());
+        data.extend(bytes);
+    }
+    let saved = SavedState {
+        train_state: checkpoint::encode(&state)?,
+        data: Some(data),
+    };
+    stored.put(context, state.step, &saved)
+}
+
+/// Writes the furthest stored state of a step that training `reaches` to `folder`, where that has none that is
+/// further.
+pub(super) fn restore(
+    stored: &StoredStates,
+    context: &Context,
+    folder: &Path,
+    reaches: impl Fn(u64) -> bool,
+) -> Result<(), StageError> {
+    let here = checkpoint::step(folder).filter(|&step| reaches(step));
+    let found = stored.furthest(context, here.unwrap_or(0), |state| reaches(state.step))?;
+    let Some((state, Some(data))) = found else {
+        return Ok(());
+    };
+    let mut rest = &*data;
+    for digest in files_of(&state) {
+        let Some((length, after)) = rest.split_first_chunk() else {
+            return Ok(());
+        };
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let Some((bytes, after)) = after.split_at_checked(length) else {
+            return Ok(());
+        };
+        let path = path(folder, digest);
+        fs::write(&path, bytes).map_err(|err| checkpoint::failed("write checkpoint", &path, &err))?;
+        rest = after;
+    }
+    checkpoint::write(folder, &state)
+}
+
+/// The files that a checkpoint names.
+fn files_of(state: &TrainState) -> Vec<BlobDigest> {
+    let beside: Option<(Beside, u64)> = serde_json::from_str(&state.beside).ok();
+    let files = beside.map(|(beside, _)| [beside.state, beside.best]);
+    files.into_iter().flatten().flatten().collect()
 }
 
 /// True if a kept file is there and intact.

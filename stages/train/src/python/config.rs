@@ -1,6 +1,7 @@
 //! Configuration of `train/python`.
 
 use crate::checks::check;
+use crate::settings::check_until;
 use crate::validation_config::ValidationConfig;
 use serde_json::Value;
 use stages_core::ConfigProblem;
@@ -18,6 +19,11 @@ stages_core::settings! {
         pub kwargs: BTreeMap<String, Value> = BTreeMap::new(),
         /// The number of environment steps to train for, which the function is given; required.
         pub total_timesteps: u64 = 0,
+        /// The number of environment steps, below `total_timesteps`, from which on `ctx.done` is true. The
+        /// function still plans its steps by `total_timesteps`, so that a training with a larger `until`, or
+        /// without, goes on from the last checkpoint.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<u64>,
         /// The number of environments that step together.
         pub n_envs: usize = 1,
         /// The seed of the environments, of the global random numbers of Python, NumPy and torch, and, as
@@ -63,6 +69,16 @@ impl PythonTrainConfig {
         }
     }
 
+    /// The number of environment steps after which training ends.
+    pub(super) fn end(&self) -> u64 {
+        self.until.unwrap_or(self.total_timesteps)
+    }
+
+    /// True if training up to `until` passes through a checkpoint at a step.
+    pub(super) fn reaches(&self, step: u64) -> bool {
+        self.until.is_none_or(|until| step < until)
+    }
+
     /// Checks all values.
     pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
         ConfigProblem::new("call", format!("`{}` is not MODULE:FUNCTION", self.call))
@@ -82,6 +98,7 @@ impl PythonTrainConfig {
         ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
             .hint("write `total_timesteps: 300000`, say, in environment steps")
             .when(self.total_timesteps == 0)?;
+        check_until(self.until, self.total_timesteps)?;
         ConfigProblem::new("kwargs.total_timesteps", "is given by `total_timesteps`")
             .hint("write `total_timesteps:` beside `call:`")
             .when(self.kwargs.contains_key("total_timesteps"))?;

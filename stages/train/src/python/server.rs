@@ -14,6 +14,7 @@ use crate::validation::Validation;
 use cache::BlobDigest;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use stages_core::error::Cause;
 use stages_core::{Context, StageError};
 use stages_env::python::Process;
 use stages_env::{ActionBuffer, ActionSpace, BatchEnv, Step};
@@ -128,7 +129,7 @@ impl<'a> Server<'a> {
             maker,
             process,
             arrays,
-            progress: Progress::new(context, config.total_timesteps, &state),
+            progress: Progress::new(context, config.end(), &state),
             state,
             beside: Beside::default(),
             timer: PhaseTimer::default(),
@@ -257,7 +258,13 @@ impl<'a> Server<'a> {
             (ActionBuffer::Continuous(values), _) => {
                 let hint = "the policy may have diverged";
                 let wrong = values.iter().position(|value| !value.is_finite());
-                return wrong.map_or(Ok(()), |i| Err(refused(i, values[i].to_string(), hint)));
+                return wrong.map_or(Ok(()), |i| {
+                    let refused = refused(i, values[i].to_string(), hint);
+                    Err(StageError {
+                        cause: Cause::Diverged,
+                        ..refused
+                    })
+                });
             }
             (ActionBuffer::Discrete(values), _) => (vec![names.len() as u32], values),
             (ActionBuffer::MultiDiscrete(values), ActionSpace::MultiDiscrete { choices, .. }) => {
@@ -358,6 +365,7 @@ impl<'a> Server<'a> {
         let found = match saved {
             Saved::Nothing => None,
             Saved::Damaged(_) => Some(None),
+            Saved::State(state) if !self.config.reaches(state.step) => None,
             Saved::State(state) => Some(self.fitting(*state)),
         };
         let Some((state, beside, seed)) = found.clone().flatten() else {
@@ -386,7 +394,7 @@ impl<'a> Server<'a> {
             ..Step::new(self.env.spec(), self.config.n_envs)
         };
         self.arrays.write_step(&self.step)?;
-        self.progress = Progress::new(self.context, self.config.total_timesteps, &state);
+        self.progress = Progress::new(self.context, self.config.end(), &state);
         let answer = json!({
             "file": beside.state.map(|digest| beside::path(Path::new(""), digest)),
             "steps": state.step,
@@ -450,6 +458,17 @@ impl<'a> Server<'a> {
     /// The end of the function: the last metrics, and what it may have overlooked.
     fn end(&mut self) {
         self.log_episodes();
+        if let Some(until) = self.config.until
+            && self.state.step >= self.config.total_timesteps
+        {
+            self.warn(
+                format!(
+                    "the function trained for {} steps, and `until` is {until}",
+                    self.state.step
+                ),
+                Some("end its loop when `ctx.done` is true"),
+            );
+        }
         let [masked, all] = self.masked;
         if masked > 0 {
             let share = 100.0 * masked as f64 / all as f64;

@@ -7,9 +7,10 @@ use super::returned::Maker;
 use super::server::Server;
 use crate::selection::Selected;
 use crate::stage::{ENV, OUTPUTS};
+use crate::stored_states::StoredStates;
 use crate::validation::Validation;
 use crate::{checkpoint, metrics};
-use cache::{ArtifactBuilder, MemoKey};
+use cache::{ArtifactBuilder, MemoKey, Store};
 use serde_json::json;
 use stages_core::{
     ConfigProblem, Context, Given, Outputs, PlanContext, Planned, PortType, Ports, Share, Source, StageError,
@@ -31,6 +32,7 @@ impl StageKind for PythonTrain {
         "an algorithm of one's own: a function in Python that trains on the environment";
     const NOT_IN_KEY: &'static [&'static str] = &["checkpoint_interval", "time_limit"];
     const WORK_UNITS: Option<&'static str> = Some("total_timesteps");
+    const UNTIL: Option<&'static str> = Some("until");
     const PORTS: Ports = Ports {
         inputs: &[ENV],
         outputs: OUTPUTS,
@@ -61,20 +63,24 @@ impl StageKind for PythonTrain {
         config: &PythonTrainConfig,
         given: &Given<'_>,
     ) -> Result<Option<Share>, StageError> {
-        let begun = checkpoint::step(&given.store.scratch_path(scratch_key(config, given)?));
-        let total = config.total_timesteps;
-        Ok(Some(Share::new("steps", begun.unwrap_or(0).min(total), total)))
+        let key = scratch_key(config, given)?;
+        let mut steps = StoredStates::new(key).steps(given.store, Store::peek_memo)?;
+        steps.extend(checkpoint::step(&given.store.scratch_path(key)));
+        let begun = steps.into_iter().filter(|&step| config.reaches(step)).max();
+        let end = config.end();
+        Ok(Some(Share::new("steps", begun.unwrap_or(0).min(end), end)))
     }
 }
 
-/// The key of the checkpoint: of settings, sources and environment. The length of training is part of it: a
-/// function may plan its steps by it.
+/// The key of the checkpoint: of settings, sources and environment. The length of training is part of it,
+/// since a function may plan its steps by it; `until` is not.
 fn scratch_key(config: &PythonTrainConfig, given: &Given<'_>) -> Result<MemoKey, StageError> {
     let mut recipe = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
     if let Some(fields) = recipe.as_object_mut() {
         for field in PythonTrain::NOT_IN_KEY {
             fields.remove(*field);
         }
+        fields.remove("until");
     }
     let sources: Vec<_> = given
         .sources
@@ -110,7 +116,9 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
             Some("give the environment `validation:`, or leave `validation` out here"),
         );
     }
-    let scratch = context.store.scratch(scratch_key(config, &given)?)?;
+    let key = scratch_key(config, &given)?;
+    let (scratch, stored) = (context.store.scratch(key)?, StoredStates::new(key));
+    beside::restore(&stored, context, &scratch, |step| config.reaches(step))?;
     let home = context.store.workspace()?;
     let project = project_files(&context.sources, home.path())?.into_iter().collect();
     let arrays = Arrays::new(&spec, config.n_envs)?;
@@ -125,12 +133,13 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
         "call": config.call,
         "kwargs": config.kwargs,
         "total_timesteps": config.total_timesteps,
+        "until": config.end(),
         "seed": config.seed,
         "device": config.device,
         "threads": config.threads,
         "num_envs": config.n_envs,
         "checkpoint_interval": config.checkpoint_interval,
-        "scratch": scratch,
+        "scratch": &*scratch,
         "evaluation_episodes": stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?,
         "spec": {
             "name": spec.name,
@@ -174,6 +183,9 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
         (process, arrays),
     );
     let last = server.serve()?;
+    if config.until.is_some() {
+        beside::store(&stored, context, &scratch)?;
+    }
     // The last policy is judged, too, where training has gone on since the last validation.
     if let (Some(last), Some(validation)) = (last, &server.validation)
         && server.state.selection.at != server.state.step

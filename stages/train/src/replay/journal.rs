@@ -8,7 +8,7 @@
 use crate::checkpoint::failed;
 use cache::KeyHasher;
 use stages_core::StageError;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,6 @@ const DIGITS: usize = 20;
 
 pub(super) struct Journal {
     folder: PathBuf,
-    /// The lock that this training holds as long as it writes.
-    _lock: File,
     /// The last file, and its length.
     last: Option<(File, u64)>,
     buffer: Vec<u8>,
@@ -68,26 +66,13 @@ pub(super) fn read_frame(bytes: &[u8], row: usize) -> Option<(u64, &[u8], &[u8])
 }
 
 impl Journal {
-    /// Opens the journal in `folder` for this training alone.
-    pub(super) fn open(folder: &Path) -> Result<Self, StageError> {
-        let path = folder.join("replay.lock");
-        let lock = File::create(&path).map_err(|err| failed("create", &path, &err))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(StageError::new(
-                    "another training with these settings is writing the same replay buffer",
-                )
-                .hint("run again when it has ended: this training goes on from its checkpoint"));
-            }
-            Err(TryLockError::Error(err)) => return Err(failed("lock", &path, &err)),
-        }
-        Ok(Self {
+    /// The journal in `folder`.
+    pub(super) fn new(folder: &Path) -> Self {
+        Self {
             folder: folder.to_owned(),
-            _lock: lock,
             last: None,
             buffer: Vec::new(),
-        })
+        }
     }
 
     /// The files, by the index of their first row.

@@ -297,10 +297,7 @@ impl Replay {
         state: &TrainState,
         from: DataFrom,
     ) -> Result<bool, StageError> {
-        let mut journal = match self.journal.take() {
-            Some(journal) => journal,
-            None => Journal::open(folder)?,
-        };
+        let mut journal = self.journal.take().unwrap_or_else(|| Journal::new(folder));
         let (row_len, oldest) = (self.row_len(), self.oldest(state.step));
         self.len = 0;
         match from {

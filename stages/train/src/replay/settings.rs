@@ -67,7 +67,7 @@ impl ReplaySettings {
                 self.learning_starts
             ),
         )
-        .hint("raise `total_timesteps`, or lower `learning_starts`")
+        .hint("raise `total_timesteps` and `until`, or lower `learning_starts`")
         .when(self.learning_starts >= total)?;
         Ok(common)
     }

@@ -89,7 +89,7 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
     let scratch = home.path().join("here");
     std::fs::create_dir(&scratch).unwrap();
     let job = Job {
-        until: None,
+        stored: None,
         validation: None,
         continuation: None,
         kind: "test",

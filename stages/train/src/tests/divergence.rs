@@ -85,7 +85,7 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
     let env = open(&settings, &context);
     let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let job = Job {
-        until: None,
+        stored: None,
         validation: None,
         continuation: None,
         kind: "test",
