@@ -117,6 +117,7 @@ impl Recorded {
                 promote: None,
                 notify: Vec::new(),
                 track: Vec::new(),
+                search: None,
             },
             env: place[&env],
             made,

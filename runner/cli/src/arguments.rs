@@ -2,7 +2,7 @@
 
 use crate::commands::{
     bench, cache, check, compare, completions, data, doctor, exec, export, logs, manual, plan, policy, runs,
-    schedule, serve, show, stages, track, watch, why,
+    schedule, search, serve, show, stages, track, watch, why,
 };
 use crate::session::Session;
 use clap::builder::Styles;
@@ -76,6 +76,8 @@ Example:
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     #[command(subcommand)]
+    Search(search::SearchCommand),
+    #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
     #[command(subcommand)]
     Cache(cache::CacheCommand),
@@ -117,6 +119,7 @@ impl Command {
             Self::Report(args) => runs::report(session, &args).map(done),
             Self::Export(args) => export::export(session, &args).map(done),
             Self::Policy(command) => policy::policy(session, &command).map(done),
+            Self::Search(command) => search::search(session, &command).map(done),
             Self::Schedule(command) => schedule::schedule(session, &command),
             Self::Cache(command) => cache::cache(session, &command),
             Self::Check(command) => check::check(session, &command),
@@ -138,7 +141,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Runs and results",
         &[
-            "runs", "watch", "logs", "show", "compare", "report", "export", "track", "policy",
+            "runs", "watch", "logs", "show", "compare", "report", "export", "track", "search", "policy",
         ],
     ),
     ("Every night", &["schedule", "serve"]),

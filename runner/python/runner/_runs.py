@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from functools import cached_property
 from html import escape
 from os import PathLike, fspath
@@ -392,14 +393,18 @@ def exec(
     arguments += ["--json", *options]
     if not isinstance(pipeline, Mapping):
         return _exec([*arguments, fspath(pipeline), *stages], directory, on_event or (_Live() if progress else _ignore))
-    # JSON is YAML. The file lies where relative paths start.
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=directory or ".", prefix=".pipeline-", suffix=".yaml"
-    ) as file:
+    with written(pipeline, Path(directory or ".")) as path:
+        return _exec([*arguments, str(path), *stages], directory, on_event or (_Live() if progress else _ignore))
+
+
+@contextmanager
+def written(pipeline: Mapping[str, Any], folder: Path) -> Iterator[Path]:
+    """A file of the pipeline, in the folder where its relative paths start, that is removed afterwards."""
+    # JSON is YAML.
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".pipeline-", suffix=".yaml") as file:
         json.dump(pipeline, file)
         file.flush()
-        path = Path(file.name).resolve()
-        return _exec([*arguments, str(path), *stages], directory, on_event or (_Live() if progress else _ignore))
+        yield Path(file.name).resolve()
 
 
 def _exec(arguments: list[str], directory: Directory, on_event: Callable[[dict[str, Any]], None]) -> Run:

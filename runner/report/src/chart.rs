@@ -45,7 +45,7 @@ impl Axis {
     }
 }
 
-const WIDTH: f64 = 640.0;
+pub(crate) const WIDTH: f64 = 640.0;
 const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
@@ -171,7 +171,7 @@ pub(crate) fn figure(title: &str, height: f64, attributes: &str, label: &str) ->
     )
 }
 
-fn legend(names: impl Iterator<Item = String>) -> String {
+pub(crate) fn legend(names: impl Iterator<Item = String>) -> String {
     let name = |(i, name): (usize, String)| format!("<span class=\"k{}\">{}</span> ", i % 6, escape(&name));
     format!(
         "<p class=\"legend\">{}</p>",
@@ -322,7 +322,7 @@ fn thin_band(band: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
 }
 
 /// About `wanted` round values that span the range.
-fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let span = match (high - low, low.abs()) {
         (span, _) if span > 0.0 => span,
         (_, size) if size > 0.0 => size,

@@ -3,7 +3,7 @@
 
 use super::chart::number;
 use super::html::{self, escape, table};
-use super::{finding, paths, reasoning};
+use super::{finding, paths, reasoning, search};
 use cache::{Artifact, Store};
 use runner_history::{StageRun, figures};
 use std::collections::BTreeMap;
@@ -69,6 +69,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
         out.push_str(&reasoning::files(stage, store));
         return out;
     }
+    out.push_str(&search::overfitting(&values));
     if !values.contains_key("total_return") {
         let rows: Vec<_> = values
             .iter()

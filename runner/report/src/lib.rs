@@ -21,6 +21,7 @@ mod replace;
 pub mod reporter;
 mod results;
 mod run_page;
+pub mod search;
 mod stage_graph;
 pub mod track;
 mod training;

@@ -3,6 +3,7 @@
 
 use crate::html::{self, bytes, escape, escape_content, table};
 use crate::replace;
+use crate::search::{self, View};
 use crate::stage_graph::{counts, stage_graph, status_of};
 use crate::{data, evaluation, programs, training};
 use cache::Store;
@@ -53,17 +54,26 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     );
     // Results come first, then training, then the data and the work behind them.
     let computed = ComputedMetrics::new(runs, store);
+    let searched = runs
+        .parent()
+        .and_then(|home| Some(View::new(home, search::of_run(home, run)?)));
+    if let Some(view) = &searched {
+        body.push_str(&search::section(view));
+    }
+    // The search's section has all trials; a section for each would bury the rest.
+    let is_trial = |stage: &StageRun| searched.is_some() && stage.point.contains_key(search::TRIAL);
     // What joins evaluations comes before what it joins.
     for joins in [true, false] {
         body.push_str(&sections_of(run, &in_time, |stage| {
-            match joins == evaluation::JOINS.contains(&stage.kind.as_str()) {
+            match joins == evaluation::JOINS.contains(&stage.kind.as_str()) && !is_trial(stage) {
                 true => evaluation::section(stage, store),
                 false => String::new(),
             }
         })?);
     }
-    body.push_str(&sections_of(run, &in_time, |stage| {
-        training::section(stage, &computed, store)
+    body.push_str(&sections_of(run, &in_time, |stage| match is_trial(stage) {
+        true => String::new(),
+        false => training::section(stage, &computed, store),
     })?);
     body.push_str(&lookahead(run));
     body.push_str(&data::section(run, store, &in_time)?);
@@ -71,7 +81,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     body.push_str(&stage_graph(run));
     body.push_str(&stage_table(run, &in_time)?);
     body.push_str(&programs::section(run, store, &in_time)?);
-    body.push_str(&parameters(run, &in_time)?);
+    body.push_str(&parameters(run, &in_time, is_trial)?);
     Some(body)
 }
 
@@ -226,7 +236,11 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
 }
 
 /// The parameters, and the configuration of each stage; `None` when they are not rendered in time.
-fn parameters(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
+fn parameters(
+    run: &Run,
+    in_time: &impl Fn() -> bool,
+    is_left_out: impl Fn(&StageRun) -> bool,
+) -> Option<String> {
     let mut out = String::from("<h2>Parameters</h2>\n");
     if !run.params.is_empty() {
         let rows: Vec<_> = run
@@ -238,6 +252,7 @@ fn parameters(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
     }
     for (name, stages) in by_name(run) {
         let mut parts = String::new();
+        let stages: Vec<&StageRun> = stages.into_iter().filter(|stage| !is_left_out(stage)).collect();
         for stage in &stages {
             if !in_time() {
                 return None;

@@ -12,8 +12,9 @@ pub(crate) fn style() -> String {
 pub(crate) const SCRIPT: &str = include_str!("live.js");
 
 /// The pages in the navigation: address and name.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/", "Runs"),
+    ("/searches", "Searches"),
     ("/schedule", "Schedule"),
     ("/policies", "Policies"),
     ("/data", "Data"),
@@ -103,6 +104,10 @@ pub(crate) fn encode(part: &str) -> String {
 
 pub(crate) fn run_address(run: &str) -> String {
     format!("/runs/{}", encode(run))
+}
+
+pub(crate) fn search_address(search: &str) -> String {
+    format!("/searches/{}", encode(search))
 }
 
 pub(crate) fn stage_address(run: &str, stage: &str) -> String {

@@ -2,10 +2,10 @@
 
 use crate::access::{Access, Refused, query_value, random_text, token_cookie};
 use crate::control;
-use crate::layout::{self, Page, run_address};
+use crate::layout::{self, Page, run_address, search_address};
 use crate::live::{Hub, Source};
 use crate::nights::Nights;
-use crate::pages::{self, LiveRunPage, LiveRuns, Wanted};
+use crate::pages::{self, LiveRunPage, LiveRuns, LiveSearch, Wanted};
 use crate::site::{Server, Site};
 use axum::Router;
 use axum::extract::{Form, Path as InPath, Query, Request, State};
@@ -106,6 +106,8 @@ fn router(site: Site) -> Router {
         .route("/runs/{run}/stages/{stage}", get(stage))
         .route("/runs/{run}/stages/{stage}/outputs/{output}", get(artifact))
         .route("/compare", get(compare))
+        .route("/searches", page(pages::searches))
+        .route("/searches/{search}", get(search))
         .route("/schedule", page(pages::schedule))
         .route("/policies", page(pages::policies))
         .route("/data", page(pages::data))
@@ -117,6 +119,7 @@ fn router(site: Site) -> Router {
         .route("/start", post(start))
         .route("/events/runs", get(runs_events))
         .route("/events/runs/{run}", get(run_events))
+        .route("/events/searches/{search}", get(search_events))
         .route("/style.css", get(style))
         .route("/live.js", get(script))
         .fallback(nowhere)
@@ -321,6 +324,19 @@ async fn run_events(State(site): State<Site>, InPath(name): InPath<String>) -> R
         let run = site.run(&name)?;
         let open = || -> Result<Box<dyn Source>, Failure> { Ok(Box::new(LiveRunPage::open(&site, &run)?)) };
         site.hub.watch(&run_address(&run), open)
+    })
+    .await
+}
+
+async fn search(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
+    answer(move || pages::search(&site, &name)).await
+}
+
+async fn search_events(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
+    answer(move || {
+        let hub = site.hub.clone();
+        let source = LiveSearch::open(&site, &name)?;
+        hub.watch(&search_address(source.id()), move || Ok(Box::new(source)))
     })
     .await
 }

@@ -8,8 +8,10 @@ mod ended;
 mod pipeline;
 mod process;
 mod project;
+mod search;
 
 pub use ended::{Digests, Ended};
 pub use pipeline::{PipelineText, pipeline};
 pub use process::{marked, wait_for};
 pub use project::{Project, files, runner, within};
+pub use search::{SEARCH, write_search};

@@ -21,6 +21,7 @@ mod prune;
 mod remote;
 pub(crate) mod runs;
 pub(crate) mod schedule;
+pub(crate) mod search;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod stages;

@@ -8,6 +8,7 @@ use runner_engine::{Failure, RunStatus, StageStatus, text};
 use runner_history::{self as history, Run, THEN};
 use runner_report::LiveRun;
 use runner_report::reporter::{StageProgress, short};
+use runner_report::search::{SearchOfRun, View};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
@@ -46,9 +47,11 @@ const SELDOM: u32 = 50;
 const LINES: u32 = 5;
 
 pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> {
-    let runs = session.home(None).join("runs");
+    let home = session.home(None);
+    let runs = home.join("runs");
     let id = history::resolve(&runs, &args.run)?;
     let mut run = LiveRun::open(&runs, &id)?;
+    let mut search = SearchOfRun::new(&home);
     let live = !session.json && !args.once && std::io::stdout().is_terminal();
     let every = match (live, session.json) {
         (true, _) => 1,
@@ -60,10 +63,11 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
     for look in 0_u32.. {
         let over = args.once || run.status() != RunStatus::Running;
         if over || look % every == 0 {
+            let searched = run.run().and_then(|run| search.read(run));
             if session.json {
-                is_read = output::print_while_open(&format!("{}\n", json(&id, &run)))?;
+                is_read = output::print_while_open(&format!("{}\n", json(&id, &run, searched.as_ref())))?;
             } else {
-                let picture = picture(&id, &run);
+                let picture = picture(&id, &run, searched.as_ref());
                 // Moves to the start of the last display and clears it.
                 let codes = (live && drawn > 0).then(|| format!("\u{1b}[{drawn}A\u{1b}[J"));
                 is_read = output::redraw(&codes.unwrap_or_default(), &picture)?;
@@ -100,7 +104,7 @@ fn ended(live: &LiveRun) -> BTreeMap<StageStatus, usize> {
     counts
 }
 
-fn picture(id: &str, live: &LiveRun) -> String {
+fn picture(id: &str, live: &LiveRun, searched: Option<&View>) -> String {
     let (pipeline, elapsed, stages) = head(live);
     let ended = ended(live).into_iter();
     let mut counts: Vec<String> = ended.map(|(status, n)| format!("{n} {}", status.name())).collect();
@@ -112,6 +116,9 @@ fn picture(id: &str, live: &LiveRun) -> String {
         counts.join(", "),
         text::count(stages, "stage")
     );
+    if let Some(view) = searched {
+        out.push_str(&format!("  {}\n", view.progress()));
+    }
     for (stage, progress) in &live.progress {
         out.push_str(&stage_picture(stage, progress, live));
     }
@@ -163,7 +170,7 @@ fn stage_picture(stage: &str, progress: &StageProgress, live: &LiveRun) -> Strin
 }
 
 /// The state of a run as JSON.
-fn json(id: &str, live: &LiveRun) -> Value {
+fn json(id: &str, live: &LiveRun, searched: Option<&View>) -> Value {
     let (pipeline, seconds, stages) = head(live);
     let figures = |(stage, progress): (&String, &StageProgress)| {
         let figures = json!({
@@ -187,6 +194,7 @@ fn json(id: &str, live: &LiveRun) -> Value {
         "seconds": seconds,
         "stages": stages,
         "over": ended(live).iter().map(|(status, n)| (status.name(), n)).collect::<BTreeMap<_, _>>(),
+        "search": searched.map(View::progress_json),
         "running": live.progress.iter().map(figures).collect::<Map<_, _>>(),
     })
 }

@@ -7,6 +7,7 @@ use datasets::layout::{Table, known};
 use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks};
 use runner_pipeline as pipeline;
+use runner_search::record;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -147,6 +148,19 @@ pub(crate) fn stages_of_runs(line: &[String], current: &str) -> Vec<CompletionCa
         }
     }
     plain(current, &all)
+}
+
+/// Searches by their ids, the newest first.
+pub(crate) fn searches(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let all = home(line).and_then(|home| record::list(&home).ok()).unwrap_or_default();
+    let names: Vec<(String, String)> = all
+        .into_iter()
+        .map(|record| {
+            let about = format!("{}, {} jobs", record.header.pipeline, record.jobs.len());
+            (record.header.id, about)
+        })
+        .collect();
+    described(current, &names)
 }
 
 /// Registered policies: their names, and NAME@ALIAS.

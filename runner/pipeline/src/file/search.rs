@@ -383,7 +383,7 @@ impl From<Constraint> for String {
 
 /// The seeds of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(from = "SeedsForm")]
+#[serde(from = "SeedsForm", into = "SeedsForm")]
 #[schemars(with = "SeedsForm")]
 pub struct Seeds {
     /// Their number.
@@ -392,14 +392,14 @@ pub struct Seeds {
     pub set: Option<String>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum SeedsForm {
     Count(u32),
     Of(SeedsOf),
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SeedsOf {
     /// The number of seeds.
@@ -413,6 +413,15 @@ impl From<SeedsForm> for Seeds {
         match form {
             SeedsForm::Count(count) => Self { count, set: None },
             SeedsForm::Of(SeedsOf { count, set }) => Self { count, set: Some(set) },
+        }
+    }
+}
+
+impl From<Seeds> for SeedsForm {
+    fn from(Seeds { count, set }: Seeds) -> Self {
+        match set {
+            None => Self::Count(count),
+            Some(set) => Self::Of(SeedsOf { count, set }),
         }
     }
 }

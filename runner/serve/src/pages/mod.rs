@@ -9,6 +9,7 @@ mod policies;
 mod run;
 mod runs;
 mod schedule;
+mod searches;
 mod stage;
 
 pub(crate) use artifact::artifact;
@@ -20,4 +21,5 @@ pub(crate) use policies::policies;
 pub(crate) use run::{LiveRunPage, run};
 pub(crate) use runs::{LiveRuns, Wanted, runs};
 pub(crate) use schedule::schedule;
+pub(crate) use searches::{LiveSearch, search, searches};
 pub(crate) use stage::stage;

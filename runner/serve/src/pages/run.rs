@@ -1,14 +1,14 @@
 //! A run: its graph, its stages, and while it is running its progress, curves and logs.
 
 use crate::control;
-use crate::layout::{Page, link, run_address, stage_address};
+use crate::layout::{Page, link, run_address, search_address, stage_address};
 use crate::live::{Fragments, Source};
 use crate::site::Site;
 use runner_engine::{Failure, RunStatus, StageStatus, row, text};
 use runner_history::{Run, StageRun, marks};
 use runner_report::html::{escape, escape_content, section, table};
 use runner_report::reporter::{StageProgress, short};
-use runner_report::{LiveRun, learning_curves, stage_graph, status_of};
+use runner_report::{LiveRun, learning_curves, search, stage_graph, status_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -51,10 +51,13 @@ pub(crate) fn run(site: &Site, id: &str, is_whole: bool) -> Result<Page, Failure
     body.push_str(&part("stages"));
     body.push_str(&part("curves"));
     body.push_str(&part("log"));
+    let search = search::of_run(&site.home, run).map(|record| search_address(&record.header.id));
+    let search = search.map(|address| format!(" · {}", link(&address, "Search")));
     body.push_str(&format!(
-        "<p>{} · {}</p>\n",
+        "<p>{} · {}{}</p>\n",
         link(&format!("{}/report", run_address(id)), "Report"),
-        link(&format!("/compare?run={id}"), "Compare its points")
+        link(&format!("/compare?run={id}"), "Compare its points"),
+        search.unwrap_or_default()
     ));
     body.push_str(&parameters(run));
     Ok(Page {
