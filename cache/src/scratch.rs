@@ -35,9 +35,9 @@ impl Store {
         sharded(&self.folder("scratch"), &key.to_hex())
     }
 
-    /// A directory for checkpoints of unfinished work. While one action has that of a key, another of the same
-    /// key gets the next free one. It outlives a crash, and `gc` drops it once it is old. A
-    /// file being written is named `….tmp`, so that `gc` recognises a leftover.
+    /// A directory for checkpoints of unfinished work. While one action has the directory of a key, another
+    /// of that key gets the next free one. It outlives a crash, and `gc` drops it once it is old. A file
+    /// being written is named `….tmp`, so that `gc` recognises a leftover.
     pub fn scratch(&self, mut key: MemoKey) -> Result<Scratch> {
         let mut wait = WAIT;
         loop {

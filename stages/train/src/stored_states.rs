@@ -1,15 +1,15 @@
-//! The states in which trainings stopped at `until`, in the cache: a longer training goes on from the furthest
-//! one, where the checkpoint's directory is gone or is another machine's.
+//! The states in which trainings stopped at `until`, in the cache: a longer training goes on from the
+//! furthest one, where the checkpoint's directory is gone or is another machine's.
 //!
-//! Each is a memo by the checkpoint's key and its step. Trainings that stop at other steps find it by a chain:
-//! a memo by the checkpoint's key and a step, 0 for the first, holds the next step with a state. A chain that
-//! is broken, or that two trainings extend at once, costs time alone: whatever state a training begins from,
-//! its result is the same.
+//! Each is a memo by the checkpoint's key and its step. Trainings that stop at other steps find it by a
+//! chain: a memo by the checkpoint's key and a step, 0 for the first, holds the next step with a state. A
+//! chain that is broken, or that two trainings extend at once, costs time alone: whatever state a training
+//! begins from, its result is the same.
 
 use crate::checkpoint;
 use crate::train_state::TrainState;
 use cache::{Blob, BlobRef, MemoKey, Store};
-use stages_core::{Context, Memo, StageError};
+use stages_core::{Context, StageError, memo_key};
 
 /// A training's state as bytes: its train state, and the training data that this does not hold, if any.
 #[derive(Debug)]
@@ -52,15 +52,14 @@ impl StoredStates {
         Self { key }
     }
 
-    /// The memo of the state at a step.
-    fn state(&self, step: u64) -> Memo {
-        let parts: [&[u8]; 2] = [self.key.as_bytes(), &step.to_le_bytes()];
-        Memo::new("train state v1", &parts, format!("train state at step {step}"))
+    /// The key of the memo of the state at a step.
+    fn state(&self, step: u64) -> MemoKey {
+        memo_key("train state v1", &[self.key.as_bytes(), &step.to_le_bytes()])
     }
 
     /// The key of the memo that holds the first step after `step` with a state.
     fn next(&self, step: u64) -> MemoKey {
-        stages_core::memo_key("train state after v1", &[self.key.as_bytes(), &step.to_le_bytes()])
+        memo_key("train state after v1", &[self.key.as_bytes(), &step.to_le_bytes()])
     }
 
     /// The steps with a state, in their order; `look` is [`Store::memo`] or [`Store::peek_memo`].
@@ -94,27 +93,27 @@ impl StoredStates {
             false => self.steps(&context.store, Store::memo)?,
         };
         for step in steps.into_iter().rev().take_while(|&step| step > after) {
-            let found = context.cached(&self.state(step), |value| {
-                let Some(bytes) = read(&context.store, value)? else {
-                    return Ok(None);
-                };
-                let decoded = SavedState::decode(&bytes).filter(|(state, _)| accept(state));
-                Ok(decoded.map(|(state, data)| (state, data.map(<[u8]>::to_vec))))
-            })?;
-            if found.is_some() {
-                return Ok(found);
+            let Some(value) = context.store.memo(self.state(step))? else {
+                continue;
+            };
+            let Some(bytes) = read(&context.store, value)? else {
+                continue;
+            };
+            if let Some((state, data)) = SavedState::decode(&bytes)
+                && accept(&state)
+            {
+                return Ok(Some((state, data.map(<[u8]>::to_vec))));
             }
         }
         Ok(None)
     }
 
     /// Stores the state at a step.
-    pub(crate) fn put(&self, context: &Context, step: u64, state: &SavedState) -> Result<(), StageError> {
-        let store = &context.store;
+    pub(crate) fn put(&self, store: &Store, step: u64, state: &SavedState) -> Result<(), StageError> {
         let steps = self.steps(store, Store::memo)?;
         let at = steps.partition_point(|&other| other < step);
-        if store.memo(self.state(step).key)?.is_none() {
-            context.compute_memo(&self.state(step), || Ok(state.encode()))?;
+        if store.memo(self.state(step))?.is_none() {
+            store.put_memo(self.state(step), store.put(&state.encode())?)?;
         }
         if steps.get(at) == Some(&step) {
             return Ok(());

@@ -97,7 +97,7 @@ pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Train
         false => None,
     };
     if let (Some(stored), Some(saved)) = (&stored, &saved) {
-        stored.put(context, state.step, saved)?;
+        stored.put(&context.store, state.step, saved)?;
     }
     learner.timer.stop();
     // The last policy is validated after the last checkpoint, from which a longer training goes on as if it

@@ -5,7 +5,7 @@
 use crate::checkpoint::{self, Saved};
 use crate::stored_states::{SavedState, StoredStates};
 use crate::train_state::TrainState;
-use cache::{BlobDigest, BlobRef};
+use cache::{BlobDigest, BlobRef, Store};
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, StageError};
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ pub(super) fn keep(folder: &Path, name: &str) -> Result<BlobDigest, StageError> 
 
 /// Stores the checkpoint in `folder`, if there is one, with the files beside it: the length of each, and the
 /// file.
-pub(super) fn store(stored: &StoredStates, context: &Context, folder: &Path) -> Result<(), StageError> {
+pub(super) fn keep_state(stored: &StoredStates, store: &Store, folder: &Path) -> Result<(), StageError> {
     let Saved::State(state) = checkpoint::read(folder)? else {
         return Ok(());
     };
@@ -71,11 +71,11 @@ pub(super) fn store(stored: &StoredStates, context: &Context, folder: &Path) -> 
         train_state: checkpoint::encode(&state)?,
         data: Some(data),
     };
-    stored.put(context, state.step, &saved)
+    stored.put(store, state.step, &saved)
 }
 
-/// Writes the furthest stored state of a step that training `reaches` to `folder`, where that has none that is
-/// further.
+/// Writes the furthest stored state of a step that training `reaches` to `folder`, where that has none that
+/// is further.
 pub(super) fn restore(
     stored: &StoredStates,
     context: &Context,

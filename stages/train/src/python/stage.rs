@@ -184,7 +184,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
     );
     let last = server.serve()?;
     if config.until.is_some() {
-        beside::store(&stored, context, &scratch)?;
+        beside::keep_state(&stored, &context.store, &scratch)?;
     }
     // The last policy is judged, too, where training has gone on since the last validation.
     if let (Some(last), Some(validation)) = (last, &server.validation)

@@ -431,3 +431,34 @@ fn directories_are_handed_out_once() {
     drop(first);
     assert_eq!(*store.scratch(key).unwrap(), *store.scratch_path(key));
 }
+
+/// A trial that diverges ends so at its rung, and leaves no state to go on from.
+#[test]
+fn a_rung_that_diverges_says_so() {
+    let case = Case::new("Pendulum-v1", ppo(&json!({ "learning_rate": 1e38 })), [700, 1100]);
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, case.env);
+    let config = case.config::<Ppo>(Some(700));
+    assert_eq!(Ppo.run(&config, &context).unwrap_err().cause, Cause::Diverged);
+    std::fs::remove_dir_all(home.path().join("scratch")).unwrap();
+    let share = Ppo.cached_share(&config, &context.given()).unwrap().unwrap();
+    assert_eq!(share.cached, 0);
+}
+
+/// A state has the parameters, the targets and Adam's two moments, the replay buffer's rows, and little more.
+#[test]
+fn a_state_has_no_more_than_it_needs() {
+    let mut case = dqn();
+    case.with["buffer_size"] = json!(1_000_000);
+    case.with["prioritized_replay"] = json!(false);
+    let params = 4 * 24 + 24 + 24 * 16 + 16 + 16 * 3 + 3;
+    let row = 4 * (2 * 4 + 1 + 1) + 1 + 2;
+    let home = tempfile::tempdir().unwrap();
+    case.train(&Dqn, Some(400), (home.path(), 1));
+    let folders = std::fs::read_dir(home.path().join("blobs")).unwrap();
+    let blobs = folders.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).unwrap());
+    let found = blobs.map(|blob| blob.unwrap().metadata().unwrap().len()).max().unwrap();
+    let least = 4 * 4 * params + 400 * row;
+    assert!(found > least && found < least + 20_000, "{found} {least}");
+}

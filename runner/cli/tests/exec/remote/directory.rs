@@ -38,6 +38,36 @@ fn two_homes_share_what_they_compute() {
     assert_eq!(alone.log(), "ran big\nran mid\nran end");
 }
 
+const RUNG: &str = "\
+version: 1
+name: rung
+stages:
+  env: { uses: env/classic, with: { id: CartPole-v1 } }
+  train:
+    uses: train/dqn
+    needs: { env: env }
+    with: { total_timesteps: 1600, n_envs: 2, learning_starts: 100, policy_kwargs: { net_arch: [16] } }
+";
+
+/// A training that another machine stopped at a step goes on from there, to the same bytes.
+#[test]
+fn a_rung_of_another_machine_is_gone_on_from() {
+    let site = Site::new(RUNG);
+    let alone = site.exec("alone", &["--no-remote"]);
+    let first = site.exec("first", &["--set", "train.with.until=600"]);
+    assert_eq!(first.log(), "ran env\nran train", "{}", first.text());
+    let plan = site.run("second", &["plan", "p.yaml"]).stdout;
+    assert!(plan.contains("600 of 1600 steps"), "{plan}");
+    let second = site.exec("second", &[]);
+    assert!(
+        second.stdout.contains("resuming from the stored state at step 600"),
+        "{}",
+        second.stdout
+    );
+    assert_eq!(second.log(), "cached env\nran train");
+    assert_eq!(second.digests(), alone.digests());
+}
+
 #[test]
 fn to_evaluate_a_cached_model_no_table_is_fetched() {
     let pipeline = std::path::absolute("../../pipelines/rppo_options.yaml").unwrap();
