@@ -6,11 +6,13 @@
 //! | [`space`] | the settings that are searched |
 //! | [`sampler`] | proposals of new trials from those before |
 //! | [`study`] | the order of jobs: new trials, promotions to the next rung, the end |
+//! | [`bench`] | the samplers on known functions |
 //! | [`driver`] | the stages of a search in a run |
 //! | [`record`] | the record of a search in the history |
 //! | [`trials`], [`rungs`], [`importance`] | what is read off it: a row for each trial and each rung, the cost, the importance of settings |
 //! | [`export`] | a study of Optuna, a table |
 
+pub mod bench;
 pub mod export;
 pub mod importance;
 pub mod record;

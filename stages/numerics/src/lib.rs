@@ -2,7 +2,9 @@
 
 pub mod black_scholes;
 pub mod class;
+pub mod cma;
 pub mod covariance;
+pub mod decimal;
 pub mod dispatch;
 #[cfg(test)]
 #[path = "../tests/support/double_double.rs"]

@@ -1,4 +1,4 @@
-//! Robust statistics.
+//! Robust statistics and ranks.
 
 /// The median; for an even number of values, the mean of the two middle ones; `None` if there are none. Sorts
 /// the values.
@@ -45,6 +45,34 @@ pub fn huber_weights(residuals: &[f64]) -> Vec<f64> {
         .collect()
 }
 
+/// The indices of `values` from the least to the greatest; equal values keep their order, and values that are no
+/// numbers come last.
+pub fn order(values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    let rankable = |i: usize| if values[i].is_nan() { f64::INFINITY } else { values[i] };
+    order.sort_by(|&a, &b| rankable(a).total_cmp(&rankable(b)));
+    order
+}
+
+/// The rank of each value from 0, equal values sharing their mean rank.
+pub fn ranks(values: &[f64]) -> Vec<f64> {
+    let order = order(values);
+    let mut ranks = vec![0.0; values.len()];
+    let rankable = |i: usize| if values[i].is_nan() { f64::INFINITY } else { values[i] };
+    let mut from = 0;
+    while from < order.len() {
+        let equal = order[from..]
+            .iter()
+            .take_while(|&&i| rankable(i) == rankable(order[from]))
+            .count();
+        for &i in &order[from..from + equal] {
+            ranks[i] = from as f64 + (equal - 1) as f64 / 2.0;
+        }
+        from += equal;
+    }
+    ranks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +92,11 @@ mod tests {
         assert_eq!(weights[..4], [1.0; 4]);
         assert!((weights[4] - 1.345 * 1.4826 / 100.0).abs() < 1e-15);
         assert_eq!(huber_weights(&[0.0, 0.0, 0.0, 5.0]), [1.0; 4]);
+    }
+
+    #[test]
+    fn equal_values_share_their_ranks_and_nan_is_last() {
+        assert_eq!(ranks(&[3.0, 1.0, 3.0, f64::NAN]), [1.5, 0.0, 1.5, 3.0]);
+        assert_eq!(order(&[f64::NAN, 2.0, -1.0, 2.0]), [2, 1, 3, 0]);
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::text::spell;
 use serde_json::{Number, Value as Json};
+use stages_numerics::decimal::significant;
 use stages_numerics::random::Random;
 use std::collections::BTreeSet;
 
@@ -101,7 +102,7 @@ pub(crate) fn attempts(count: usize) -> usize {
 
 /// Rounds to six significant digits.
 fn round(value: f64) -> f64 {
-    format!("{value:.5e}").parse().unwrap_or(value)
+    significant(value, 6)
 }
 
 fn float(value: f64) -> Json {

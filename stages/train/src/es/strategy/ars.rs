@@ -1,8 +1,8 @@
 //! Augmented random search (Mania and others, "Simple random search of static linear policies is competitive
 //! for reinforcement learning", 2018).
 
-use super::shaping::order;
 use super::{Distribution, Generation, Strategy, adam_step, sums};
+use stages_numerics::statistics::order;
 
 /// The share of the pairs from which the strategy learns.
 const ELITE_RATIO: f64 = 0.5;

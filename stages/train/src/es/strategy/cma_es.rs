@@ -1,8 +1,8 @@
 //! CMA-ES with a full covariance (Hansen and Ostermeier, 2001).
 
-use super::cma::Constants;
 use super::{Distribution, Generation, Strategy};
 use rayon::prelude::*;
+use stages_numerics::cma::Constants;
 use stages_numerics::eigen::square_root;
 
 /// The largest number of parameters n: each generation decomposes a covariance of n x n numbers in some 10
@@ -86,7 +86,7 @@ impl Strategy for CmaEs {
     }
 
     /// Updates the mean, the step size and the full covariance, like [`super::SepCmaEs`] but with outer
-    /// products. Negative weights are scaled by n / |z|^2 in the covariance (eq. 46; `CMA_ES._tell`).
+    /// products (`CMA_ES._tell`).
     fn tell(&mut self, generation: &Generation, costs: &[f64], distribution: &mut Distribution) {
         let n = distribution.mean.len();
         let Some(constants) = &self.constants else { return };
@@ -101,7 +101,6 @@ impl Strategy for CmaEs {
             })
             .collect();
         let (mut z_sum, mut y_sum) = (vec![0.0; n], vec![0.0; n]);
-        let mut covariance_weights = Vec::new();
         for (weight, (z, y)) in weights.iter().zip(&members) {
             if *weight > 0.0 {
                 for j in 0..n {
@@ -109,13 +108,9 @@ impl Strategy for CmaEs {
                     y_sum[j] += (*weight * f64::from(y[j])) as f32;
                 }
             }
-            let length: f64 = z.iter().map(|&z| f64::from(z) * f64::from(z)).sum();
-            covariance_weights.push(if *weight >= 0.0 {
-                *weight
-            } else {
-                weight * n as f64 / length.max(1e-8)
-            });
         }
+        let covariance_weights =
+            constants.covariance_weights(&weights, members.iter().map(|(z, _)| z.as_slice()));
         let (std, rest) = distribution.own.split_at_mut(1);
         let (p_std, rest) = rest.split_at_mut(n);
         let (p_c, c) = rest.split_at_mut(n);
@@ -126,21 +121,10 @@ impl Strategy for CmaEs {
         constants.advance_path(p_c, &y_sum, moves);
         let p_c = &*p_c;
         c.par_chunks_mut(n).enumerate().for_each(|(i, row)| {
-            let mut rank_mu = vec![0.0; n];
-            for (weight, (_, y)) in covariance_weights.iter().zip(&members) {
-                let by = weight * f64::from(y[i]);
-                for j in 0..n {
-                    rank_mu[j] += by * f64::from(y[j]);
-                }
-            }
+            let members = covariance_weights.iter().zip(&members);
+            let members = members.map(|(weight, (_, y))| (*weight, y.as_slice()));
             let before = &self.covariance[i * n..(i + 1) * n];
-            for j in 0..n {
-                let rank_one = f64::from(p_c[i]) * f64::from(p_c[j]);
-                let new = constants.kept(moves) * before[j]
-                    + constants.c_1 * rank_one
-                    + constants.c_mu * rank_mu[j];
-                row[j] = new as f32;
-            }
+            constants.advance_row(i, before, p_c, members, moves, row);
         });
     }
 

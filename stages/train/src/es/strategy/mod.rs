@@ -6,7 +6,6 @@
 //! noise is kept. Costs are negated fitnesses: less is better, as there.
 
 mod ars;
-mod cma;
 mod cma_es;
 mod open_es;
 mod pepg;

@@ -1,8 +1,8 @@
 //! Separable CMA-ES (Ros and Hansen, "A simple modification in CMA-ES achieving linear time and space
 //! complexity", 2008).
 
-use super::cma::Constants;
 use super::{Distribution, Generation, Strategy, sums};
+use stages_numerics::cma::Constants;
 
 /// A step size and a diagonal covariance: `evosax.algorithms.Sep_CMA_ES`. Its own state: the step size, its
 /// path `[n]`, the path of the covariance `[n]`, the covariance `[n]`.

@@ -1,14 +1,14 @@
-//! The constants of CMA-ES, and the parts of its update that the separable and the full one share. Equations:
-//! Hansen, "The CMA evolution strategy: a tutorial" (2016), as numbered in `evosax.algorithms.CMA_ES`.
+//! The constants of CMA-ES, and its update, of which the separable one shares a part. Equations: Hansen, "The
+//! CMA evolution strategy: a tutorial" (2016), as numbered in `evosax.algorithms.CMA_ES`.
 
-use super::shaping::ranks;
+use crate::statistics::ranks;
 
 /// The bound of the step size.
 const STD_MAX: f64 = 1e8;
 
 /// The constants for a population and a number of parameters n.
 #[derive(Clone, Debug)]
-pub(super) struct Constants {
+pub struct Constants {
     n: f64,
     /// The weights of the members, best first; those of the better half are positive and add up to 1.
     weights: Vec<f64>,
@@ -16,7 +16,9 @@ pub(super) struct Constants {
     c_std: f64,
     d_std: f64,
     c_c: f64,
+    /// The learning rate of the rank-one update.
     pub c_1: f64,
+    /// The learning rate of the rank-mu update.
     pub c_mu: f64,
     chi_n: f64,
 }
@@ -24,7 +26,7 @@ pub(super) struct Constants {
 impl Constants {
     /// The constants for a population and `n` parameters; with `negative`, the worse half has negative
     /// weights.
-    pub(super) fn new(population: usize, n: usize, negative: bool) -> Self {
+    pub fn new(population: usize, n: usize, negative: bool) -> Self {
         let (lambda, n) = (population as f64, n as f64);
         let elites = (population / 2).max(1);
         // Eq. (48), (8) and table 1.
@@ -65,7 +67,7 @@ impl Constants {
     }
 
     /// The weight of each member by the rank of its cost. Nothing is learned where no cost is a number.
-    pub(super) fn weights(&self, costs: &[f64]) -> Vec<f64> {
+    pub fn weights(&self, costs: &[f64]) -> Vec<f64> {
         if costs.iter().all(|cost| cost.is_nan()) {
             return vec![0.0; costs.len()];
         }
@@ -73,19 +75,13 @@ impl Constants {
     }
 
     /// The sum of all weights.
-    pub(super) fn total(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         self.weights.iter().sum()
     }
 
     /// Advances the step size and its path by C^(-1/2) y_w `[n]` (eq. 43 and 44); returns the indicator
     /// h_sigma for [`Constants::advance_path`].
-    pub(super) fn advance_std(
-        &self,
-        std: &mut f32,
-        path: &mut [f32],
-        whitened: &[f32],
-        generation: u64,
-    ) -> bool {
+    pub fn advance_std(&self, std: &mut f32, path: &mut [f32], whitened: &[f32], generation: u64) -> bool {
         let by = (self.c_std * (2.0 - self.c_std) * self.mu_eff).sqrt();
         let mut squares = 0.0;
         for (path, y) in path.iter_mut().zip(whitened) {
@@ -102,7 +98,7 @@ impl Constants {
     }
 
     /// Advances the path of the covariance by y_w (eq. 45).
-    pub(super) fn advance_path(&self, path: &mut [f32], y: &[f32], moves: bool) {
+    pub fn advance_path(&self, path: &mut [f32], y: &[f32], moves: bool) {
         let by = if moves {
             (self.c_c * (2.0 - self.c_c) * self.mu_eff).sqrt()
         } else {
@@ -114,8 +110,51 @@ impl Constants {
     }
 
     /// The share of the covariance that is kept (eq. 47).
-    pub(super) fn kept(&self, moves: bool) -> f64 {
+    pub fn kept(&self, moves: bool) -> f64 {
         let stalled = if moves { 0.0 } else { self.c_c * (2.0 - self.c_c) };
         1.0 + self.c_1 * stalled - self.c_1 - self.c_mu * self.total()
+    }
+
+    /// The weights of the members in the covariance, given those of [`Constants::weights`] and each member's
+    /// C^(-1/2) y `[n]`: negative ones are scaled by n / |z|^2 (eq. 46).
+    pub fn covariance_weights<'a>(
+        &self,
+        weights: &[f64],
+        whitened: impl IntoIterator<Item = &'a [f32]>,
+    ) -> Vec<f64> {
+        let weight = |(weight, z): (&f64, &[f32])| {
+            let length: f64 = z.iter().map(|&z| f64::from(z) * f64::from(z)).sum();
+            if *weight >= 0.0 {
+                *weight
+            } else {
+                weight * self.n / length.max(1e-8)
+            }
+        };
+        weights.iter().zip(whitened).map(weight).collect()
+    }
+
+    /// Row `i` of the new covariance, from the row `before`, the path of the covariance, and each member's
+    /// weight and y (eq. 47).
+    pub fn advance_row<'a>(
+        &self,
+        i: usize,
+        before: &[f64],
+        path: &[f32],
+        members: impl IntoIterator<Item = (f64, &'a [f32])>,
+        moves: bool,
+        row: &mut [f32],
+    ) {
+        let mut rank_mu = vec![0.0; before.len()];
+        for (weight, y) in members {
+            let by = weight * f64::from(y[i]);
+            for (sum, &y) in rank_mu.iter_mut().zip(y) {
+                *sum += by * f64::from(y);
+            }
+        }
+        for (j, new) in row.iter_mut().enumerate() {
+            let rank_one = f64::from(path[i]) * f64::from(path[j]);
+            let next = self.kept(moves) * before[j] + self.c_1 * rank_one + self.c_mu * rank_mu[j];
+            *new = next as f32;
+        }
     }
 }

@@ -1,0 +1,139 @@
+//! `runner bench search`: the regret of each sampler on known functions, beside Optuna's at equal budget, and
+//! the time of a proposal. `reference/README.md` says how Optuna's numbers were made.
+
+pub mod functions;
+
+use crate::Settings;
+use crate::sampler::{Ask, Observed, sampler};
+use functions::{FUNCTIONS, Function};
+use runner_pipeline::SamplerName;
+use serde::{Deserialize, Serialize};
+use stages_numerics::statistics::median;
+use std::time::Instant;
+
+/// The searches of each sampler, each with a seed of its own.
+pub const SEEDS: u64 = 20;
+
+/// The trials after which the regret is taken.
+const BUDGETS: [usize; 2] = [64, 200];
+
+/// A sampler on a function.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchRow {
+    /// The sampler.
+    pub sampler: SamplerName,
+    /// The function.
+    pub function: &'static str,
+    /// The trials of a search.
+    pub trials: usize,
+    /// The median over the searches of the least value found, above the least value that there is.
+    pub median_regret: f64,
+    /// The median of Optuna's sampler.
+    pub optuna: Option<f64>,
+    /// The time of the proposals after the first half of the trials, in milliseconds.
+    pub milliseconds_per_proposal: f64,
+}
+
+/// A row of `reference/optuna.json`.
+#[derive(Deserialize)]
+struct Reference {
+    function: String,
+    sampler: SamplerName,
+    trials: usize,
+    regrets: Vec<f64>,
+}
+
+/// The regrets of one search after each trial, and the seconds of each proposal.
+pub(crate) fn search(function: &Function, name: SamplerName, seed: u64, trials: usize) -> Vec<(f64, f64)> {
+    let (space, sampler) = (function.space(), sampler(name));
+    let mut observed: Vec<Observed> = Vec::with_capacity(trials);
+    let mut least = f64::INFINITY;
+    let mut all = Vec::with_capacity(trials);
+    for trial in 0..trials as u32 {
+        let started = Instant::now();
+        let settings: Settings = sampler.propose(&Ask {
+            space: &space,
+            seed,
+            trial,
+            observed: &observed,
+            running: &[],
+        });
+        let seconds = started.elapsed().as_secs_f64();
+        let regret = function.regret(&settings);
+        least = least.min(regret);
+        all.push((least, seconds));
+        observed.push(Observed {
+            trial,
+            settings,
+            rung: 0,
+            losses: vec![regret],
+            violation: 0.0,
+        });
+    }
+    all
+}
+
+/// The searches of all seeds, over the CPUs.
+fn searches(function: &Function, name: SamplerName, trials: usize, seeds: u64) -> Vec<Vec<(f64, f64)>> {
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    std::thread::scope(|scope| {
+        let worker = |first: u64| {
+            let seeds = (first..seeds).step_by(threads as usize);
+            move || {
+                seeds
+                    .map(|seed| search(function, name, seed, trials))
+                    .collect::<Vec<_>>()
+            }
+        };
+        let workers: Vec<_> = (0..threads).map(|first| scope.spawn(worker(first))).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().unwrap_or_default())
+            .collect()
+    })
+}
+
+/// The rows of these samplers, all if there are none, over so many seeds.
+pub fn bench(samplers: &[SamplerName], seeds: u64) -> Vec<BenchRow> {
+    let reference: Vec<Reference> =
+        serde_json::from_str(include_str!("../../reference/optuna.json")).unwrap_or_default();
+    let all = [
+        SamplerName::Random,
+        SamplerName::Sobol,
+        SamplerName::Tpe,
+        SamplerName::CmaEs,
+        SamplerName::Gp,
+    ];
+    let mut rows = Vec::new();
+    for name in all
+        .into_iter()
+        .filter(|name| samplers.is_empty() || samplers.contains(name))
+    {
+        for function in FUNCTIONS {
+            if sampler(name).refuses(&function.space(), 1).is_some() {
+                continue;
+            }
+            let searches = searches(&function, name, BUDGETS[1], seeds);
+            for trials in BUDGETS {
+                let mut regrets: Vec<f64> = searches.iter().map(|search| search[trials - 1].0).collect();
+                let mut seconds: Vec<f64> = searches
+                    .iter()
+                    .flat_map(|search| search[trials / 2..trials].iter().map(|(_, seconds)| *seconds))
+                    .collect();
+                let same = |row: &&Reference| {
+                    row.function == function.name && row.sampler == name && row.trials == trials
+                };
+                let optuna = reference.iter().find(same);
+                rows.push(BenchRow {
+                    sampler: name,
+                    function: function.name,
+                    trials,
+                    median_regret: median(&mut regrets).unwrap_or(f64::NAN),
+                    optuna: optuna.and_then(|row| median(&mut row.regrets.clone())),
+                    milliseconds_per_proposal: 1e3 * median(&mut seconds).unwrap_or(f64::NAN),
+                });
+            }
+        }
+    }
+    rows
+}
