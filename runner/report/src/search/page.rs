@@ -351,9 +351,7 @@ mod tests {
             "the best so far, and the best tenth"
         );
         assert_eq!(count("worse than the axis shows"), 5, "the best are not squashed");
-        assert!(
-            html.contains("<h3>Rungs</h3>") && html.contains("Spearman")
-        );
+        assert!(html.contains("<h3>Rungs</h3>") && html.contains("Spearman"));
         assert!(html.contains("the loss is not a number"), "what failed says why");
         assert!(!html.contains("<script"));
         // The best trial of the table is that of the record.
