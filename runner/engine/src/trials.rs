@@ -12,7 +12,7 @@ use cache::{ActionKey, ArtifactDigest, KeyHasher, Store};
 use runner_pipeline::{InputRef, Node, Pipeline, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use stages_core::{AnyStage, PortType, Source, StageError, TestPart};
+use stages_core::{PortType, Source, StageError, TestPart};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -67,9 +67,12 @@ pub fn trials(
     let mut found = BTreeMap::new();
     for &i in chosen {
         let node = &pipeline.nodes[i];
-        let Some(kind) = kind(node).filter(|kind| kind.trials().is_some()) else {
+        let Work::Kind { kind, config } = &node.work else {
             continue;
         };
+        if kind.trials().is_none() || !kind.reads_test(config) {
+            continue;
+        }
         debug_assert!(kind.ports().inputs.iter().any(|port| port.name == POLICY));
         let Some(range) = only(node, ENV).and_then(|env| test_range(pipeline, env.node)) else {
             continue;
@@ -110,13 +113,6 @@ pub fn count_trials<'t>(
         {
             config[field] = json!(count);
         }
-    }
-}
-
-fn kind(node: &Node) -> Option<&'static dyn AnyStage> {
-    match &node.work {
-        Work::Kind { kind, .. } => Some(*kind),
-        Work::Command(_) => None,
     }
 }
 

@@ -40,7 +40,12 @@ const MEASURES: [&str; 24] = [
 const REASONING: &str = "evaluate/reasoning";
 
 /// The kinds of evaluations that join others, which come first.
-pub(crate) const JOINS: [&str; 3] = ["evaluate/study", "evaluate/learning_curves", "evaluate/walk_forward"];
+pub(crate) const JOINS: [&str; 4] = [
+    "evaluate/overfitting",
+    "evaluate/study",
+    "evaluate/learning_curves",
+    "evaluate/walk_forward",
+];
 
 /// The suffixes of the names of interval bounds.
 const INTERVALS: [&str; 2] = ["_low", "_high"];

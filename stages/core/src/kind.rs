@@ -60,7 +60,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// The top-level configuration field that takes the number of trials, for a kind that evaluates the
     /// policy at the port `policy` on the test data of the environment at the port `env`: the policies that
     /// were evaluated on that data. What is written there is a lower bound, which a plan raises before it
-    /// makes the key.
+    /// makes the key. A configuration that does not [read test data](StageKind::reads_test) is no trial.
     const TRIALS: Option<&'static str> = None;
     /// The input ports that accept features by contract; all others refuse them.
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &[];
@@ -88,6 +88,11 @@ pub trait StageKind: Send + Sync + 'static {
     /// The test data, for an environment whose evaluations count trials.
     fn tested(&self, _config: &Self::Config) -> Option<Tested> {
         None
+    }
+
+    /// True for an evaluation of test data, by which nothing may be chosen: neither a policy nor a setting.
+    fn reads_test(&self, _config: &Self::Config) -> bool {
+        false
     }
 
     /// Runs the stage.
@@ -123,6 +128,8 @@ pub trait AnyStage: Send + Sync {
     fn trials(&self) -> Option<&'static str>;
     /// [`StageKind::tested`]; `None` for a configuration that cannot be read.
     fn tested(&self, config: &Settings) -> Option<Tested>;
+    /// [`StageKind::reads_test`]; true for a configuration that cannot be read.
+    fn reads_test(&self, config: &Settings) -> bool;
     /// [`StageKind::relative_cost`]; `None` for a configuration that cannot be read.
     fn relative_cost(&self, config: &Settings) -> Option<RelativeCost>;
     /// The JSON Schema (draft 7) of the kind's configuration.
@@ -226,6 +233,11 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn tested(&self, config: &Settings) -> Option<Tested> {
         self.0.tested(&*config.typed::<S::Config>().ok()?)
+    }
+
+    fn reads_test(&self, config: &Settings) -> bool {
+        let typed = config.typed::<S::Config>();
+        typed.map_or(true, |config| self.0.reads_test(&config))
     }
 
     fn relative_cost(&self, config: &Settings) -> Option<RelativeCost> {

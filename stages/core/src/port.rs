@@ -190,6 +190,9 @@ pub struct Provided {
     /// The names of the choices of an environment whose actions are one choice; the columns of an environment
     /// are the elements of its observation.
     pub choices: Option<Vec<String>>,
+    /// True if an environment holds data out for validation, false if it does not; `None` where it holds
+    /// none out but plays other episodes, or where that is only known after the run.
+    pub validation: Option<bool>,
 }
 
 impl Provided {
@@ -209,6 +212,7 @@ impl Provided {
             exercise: None,
             calendar: None,
             choices: None,
+            validation: None,
         }
     }
 

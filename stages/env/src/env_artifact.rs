@@ -16,15 +16,20 @@ pub(crate) const OUTPUT: OutputPort = OutputPort::new("env", PortType::Env).doc(
 pub(crate) const TABLES: OutputPort =
     OutputPort::new("env", PortType::Env).doc("the environment's tables and specification");
 
-/// The output of a stage as far as its configuration tells: the elements of an observation, and the names of
-/// the choices of a discrete action.
-pub(crate) fn planned(observation: Option<Vec<String>>, actions: Option<&ActionSpace>) -> Planned {
+/// The output of a stage as far as its configuration tells: the elements of an observation, the names of the
+/// choices of a discrete action, and whether data is held out for validation.
+pub(crate) fn planned(
+    observation: Option<Vec<String>>,
+    actions: Option<&ActionSpace>,
+    validation: bool,
+) -> Planned {
     let provided = Provided {
         columns: observation.map(|names| names.into_iter().collect()),
         choices: match actions {
             Some(ActionSpace::Discrete { names, .. }) => Some(names.clone()),
             _ => None,
         },
+        validation: Some(validation),
         ..Provided::unknown(PortType::Env)
     };
     Ok([(TABLES.name.to_owned(), provided)].into())

@@ -1,10 +1,11 @@
 //! The stage kind `evaluate/backtest`.
 
-use crate::config::BacktestConfig;
+use crate::config::{BacktestConfig, EvaluatedOn};
 use crate::market_backtest::{Evaluation, backtest};
 use crate::{episodes, hedging_backtest, lookup_backtest, output, policy_input, table};
 use stages_core::{
-    Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind,
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
+    StageError, StageKind,
 };
 use stages_env::options::OptionsSimulator;
 use stages_env::stocks::StocksSimulator;
@@ -19,10 +20,12 @@ impl StageKind for Backtest {
     // are not counted as new data.
     const VERSION: u32 = 8;
     const TRIALS: Option<&'static str> = Some("trials");
-    const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
+    const ABOUT: &'static str =
+        "a policy over the test range, or validation data, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[
-            InputPort::one("env", PortType::Env).doc("the environment; all its test data is used"),
+            InputPort::one("env", PortType::Env)
+                .doc("the environment; all its test data is used, or all its validation data"),
             InputPort::one("policy", PortType::Policy).doc("the policy to evaluate"),
             InputPort::optional_list(policy_input::RULES, PortType::Policy).doc(
                 "policies that are baselines, of `policy/rule` or of any other kind, each under its own name",
@@ -35,9 +38,20 @@ impl StageKind for Backtest {
         ],
     };
 
-    fn check(&self, config: &BacktestConfig, _: &PlanContext) -> Planned {
+    fn check(&self, config: &BacktestConfig, plan: &PlanContext) -> Planned {
         config.validate()?;
+        let envs = plan.inputs.get("env").into_iter().flatten();
+        ConfigProblem::new("on", "the environment holds no validation data out")
+            .hint("give it `validation: { worlds: 8 }`, or dates")
+            .when(
+                config.on == EvaluatedOn::Validation
+                    && envs.into_iter().any(|env| env.validation == Some(false)),
+            )?;
         Ok(Self::PORTS.provided())
+    }
+
+    fn reads_test(&self, config: &BacktestConfig) -> bool {
+        config.on == EvaluatedOn::Test
     }
 
     fn run(&self, config: &BacktestConfig, context: &Context) -> Result<Outputs, StageError> {

@@ -100,6 +100,11 @@ impl StageKind for Compare {
         Ok(Self::PORTS.provided())
     }
 
+    /// Backtests are of test data, unless they say otherwise.
+    fn reads_test(&self, _: &CompareConfig) -> bool {
+        true
+    }
+
     fn run(&self, config: &CompareConfig, context: &Context) -> Result<Outputs, StageError> {
         let read = |port: &str| -> Result<Vec<Agent>, StageError> {
             let backtests = context.list(port).iter();

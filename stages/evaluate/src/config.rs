@@ -4,12 +4,16 @@ use crate::risk_aversion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use stages_env::{BaselineName, OpenOptions};
+use stages_env::{BaselineName, OpenOptions, Split};
 use stages_policy::AnyPolicy;
 
 stages_core::settings! {
     /// Configuration of `evaluate/backtest`.
     pub struct BacktestConfig {
+        /// The data: the test range, or what the environment holds out for validation, by which a search may
+        /// choose. Nothing of the test range is read for it, and it is no trial. Environments that hold
+        /// nothing out (`env/classic`, `env/lookup`, `env/hedging`) draw other episodes for each.
+        pub on: EvaluatedOn = EvaluatedOn::Test,
         /// If true, the policy takes its most likely action, otherwise it samples one.
         pub deterministic: bool = true,
         /// Seed of sampled actions, of the bootstrap and, where there are no test dates, of the starts of
@@ -32,7 +36,7 @@ stages_core::settings! {
         /// If true, the policy is also compared with the best rule of the features that it sees and, on
         /// `env/options`, with the best constant rule of the menu and, where the environment has hidden
         /// regimes, with the rules of an oracle and of a filter, all chosen by simulation on the training and
-        /// validation data; on `env/table` with discrete actions, with each choice taken always, too.
+        /// validation data (of an evaluation on validation data, on training data alone); on `env/table` with discrete actions, with each choice taken always, too.
         pub rules: bool = true,
         /// The least number of trials by which the Sharpe ratio is deflated. It is raised to the number of
         /// policies that were evaluated on the environment's test data, by any pipeline with this home, or
@@ -47,6 +51,16 @@ stages_core::settings! {
         /// policy holds a position on average.
         pub bootstrap_block: Block = Block::Auto(Auto::Auto),
     }
+}
+
+/// The data of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EvaluatedOn {
+    /// The test data.
+    Test,
+    /// The validation data.
+    Validation,
 }
 
 /// The mean length of the bootstrap's blocks.
@@ -68,10 +82,19 @@ pub enum Auto {
 }
 
 impl BacktestConfig {
+    /// The split that is played.
+    pub(crate) fn split(&self) -> Split {
+        match self.on {
+            EvaluatedOn::Test => Split::Test,
+            EvaluatedOn::Validation => Split::Validation,
+        }
+    }
+
     /// The options with which an environment without test dates is opened.
     pub(crate) fn open(&self, policy: &AnyPolicy) -> OpenOptions {
         OpenOptions {
             normalise_as: policy.spec().normalisation.clone(),
+            split: self.split(),
             ..OpenOptions::test(self.episodes, self.seed)
         }
     }
@@ -95,6 +118,9 @@ impl BacktestConfig {
             return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step")
                 .hint("the default is `auto`"));
         }
+        ConfigProblem::new("trials", "counts evaluations of test data, and `on` is `validation`")
+            .hint("leave it out: the figures of validation data are not deflated")
+            .when(self.on == EvaluatedOn::Validation && self.trials > 1)?;
         risk_aversion::validate(self.risk_aversion)
     }
 }

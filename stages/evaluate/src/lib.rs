@@ -20,6 +20,7 @@ mod market_backtest;
 mod measures;
 mod options;
 mod output;
+mod overfitting;
 mod panel;
 mod partition;
 mod performance;
@@ -46,12 +47,13 @@ mod walk_forward;
 pub use acting::{AccountKind, DecideConfig};
 pub use backtest::Backtest;
 pub use compare::{Compare, CompareConfig, VerdictConfig};
-pub use config::BacktestConfig;
+pub use config::{BacktestConfig, EvaluatedOn};
 pub use decide::{Decide, Decided};
 pub use drift::{Drift, DriftConfig, DriftLimits};
 pub use inference::{holm, two_sided};
 pub use learning_curves::{LearningCurves, LearningCurvesConfig};
 pub use output::{Metrics, store_metrics_with};
+pub use overfitting::{Overfitting, OverfittingConfig, OverfittingMeasure};
 pub use panel::Estimate;
 pub use performance::{mean_and_deviation, quantile};
 pub use study::{Study, StudyConfig};
@@ -65,6 +67,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Decide),
         stages_core::erase(Drift),
         stages_core::erase(LearningCurves),
+        stages_core::erase(Overfitting),
         stages_core::erase(Study),
         stages_core::erase(WalkForward),
     ]

@@ -3,7 +3,7 @@
 
 use crate::ablation::Ablation;
 use crate::account::Accounts;
-use crate::config::BacktestConfig;
+use crate::config::{BacktestConfig, EvaluatedOn};
 use crate::episodes::{self, Episode};
 use crate::market::{Market, Role, Run, Span, Strategy};
 use crate::measures::{self, Known, Settings};
@@ -13,7 +13,7 @@ use crate::policy_input::{Given, check_fits};
 use crate::risk_aversion;
 use crate::rule_search::{Of, Ruled, best_rule, step_rules};
 use crate::runs::{self, run_all, run_policy};
-use crate::trajectory::{RISK_AVERSION, RULES, TRIALS, trajectory};
+use crate::trajectory::{ON, RISK_AVERSION, RULES, TRIALS, trajectory};
 use cache::Artifact;
 use stages_core::periods::PERIODS_A_YEAR;
 use stages_core::{Context, Outputs, StageError, StageEvent};
@@ -71,20 +71,21 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    /// Opens `num_envs` environments over the test data, set up as the policy expects them.
+    /// Opens `num_envs` environments over the data of the evaluation, set up as the policy expects them.
     pub(crate) fn open<S: Market>(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
         let options = OpenOptions {
             normalise_as: self.policy.spec().normalisation.clone(),
+            split: self.config.split(),
             ..OpenOptions::test(num_envs, self.config.seed)
         };
         PortfolioEnv::open(&self.context.store, self.artifact, &options)
     }
 }
 
-/// The evaluation of a policy on the test data of a market.
+/// The evaluation of a policy on the test or validation data of a market.
 pub(crate) struct Backtest<'a, S: Market> {
     pub of: Evaluation<'a>,
-    /// The test data as a single environment.
+    /// The data as a single environment.
     pub one: PortfolioEnv<S>,
     /// The evaluation episodes.
     spans: Vec<Span>,
@@ -144,7 +145,10 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
         about["blind"] = serde_json::json!(blind);
     }
     about[RISK_AVERSION] = serde_json::json!(settings.risk_aversion);
-    about[TRIALS] = serde_json::json!(settings.trials);
+    match config.on {
+        EvaluatedOn::Test => about[TRIALS] = serde_json::json!(settings.trials),
+        EvaluatedOn::Validation => about[ON] = serde_json::json!(config.on),
+    }
     if !of.rules.is_empty() {
         let names: Vec<&str> = of.rules.iter().map(|given| given.name.as_str()).collect();
         about[RULES] = serde_json::json!(names);
@@ -210,7 +214,7 @@ impl<S: Market> Backtest<'_, S> {
     where
         S: Ruled,
     {
-        match best_rule::<S>(self.of.context, self.of.artifact, features)? {
+        match best_rule::<S>(self.of, features)? {
             None => Ok(()),
             Some((rule, text)) => self.rule(name, text, |env, step, _, _| step_rules(env, step, |_| &rule)),
         }

@@ -5,7 +5,7 @@ use crate::market_backtest::{Backtest, Compared};
 use crate::rules::rules;
 use stages_core::StageError;
 use stages_env::options::{BASELINES, Explained, Ledger, OptionsEnv, OptionsSimulator, Reason};
-use stages_env::{BaselineName, BatchEnv as _, OpenOptions, Split};
+use stages_env::{BaselineName, BatchEnv as _, OpenOptions};
 
 /// The prefix of the hidden features that tell the regime of a snapshot.
 const REGIME: &str = "regime_";
@@ -144,7 +144,7 @@ impl Compared for OptionsSimulator {
             })?;
         }
         let rules = if all.of.config.rules {
-            rules(all.of.context, all.of.artifact)?
+            rules(all.of.context, all.of.artifact, all.of.config.on)?
         } else {
             Vec::new()
         };
@@ -152,7 +152,7 @@ impl Compared for OptionsSimulator {
         let own = OptionsEnv::open(
             &all.of.context.store,
             all.of.artifact,
-            &OpenOptions::whole(Split::Test, 1),
+            &OpenOptions::whole(all.of.config.split(), 1),
         )?;
         for rule in &rules {
             let text = rule.describe(&own);

@@ -37,7 +37,7 @@ impl Sums {
     }
 
     /// The sums times a factor.
-    fn scaled(self, factor: f64) -> Self {
+    pub(crate) fn scaled(self, factor: f64) -> Self {
         let [n, sum, squares] = [self.n, self.sum, self.squares].map(|of| of * factor);
         Self { n, sum, squares }
     }

@@ -15,7 +15,9 @@
 //! A candidate's decision depends on its account and on features up to the present snapshot alone, and its
 //! mean reward on the candidate alone: neither threads nor other candidates change it.
 
+use crate::config::EvaluatedOn;
 use crate::market::Market;
+use crate::market_backtest::Evaluation;
 use crate::partition::{self, Rewards, Tree};
 use crate::ranking::{Ranking, significant};
 use crate::seen::{Feature, Smoothing, named, step_word, unit, worlds};
@@ -190,21 +192,32 @@ pub(crate) fn step_rules<'a, S: Ruled>(
 /// The best rule of some features, as it acts in an environment, and in words; `None` where the environment
 /// has no training data or no such feature.
 pub(crate) fn best_rule<S: Ruled>(
-    context: &Context,
-    artifact: &Artifact,
+    evaluation: Evaluation<'_>,
     of: Of<'_>,
 ) -> Result<Option<(Acting, String)>, StageError> {
-    let Some(found) = find::<S>(context, artifact, of)? else {
+    let Evaluation {
+        context,
+        artifact,
+        config,
+        ..
+    } = evaluation;
+    let Some(found) = find::<S>(context, artifact, of, config.on)? else {
         return Ok(None);
     };
     // It reads features in the environment's own normalisation, whatever a policy's is.
     let env: PortfolioEnv<S> =
-        PortfolioEnv::open(&context.store, artifact, &OpenOptions::whole(Split::Test, 1))?;
+        PortfolioEnv::open(&context.store, artifact, &OpenOptions::whole(config.split(), 1))?;
     Ok(Some((Acting::new(&env, of, &found.form)?, found.text)))
 }
 
-/// The best rule, found once for each environment.
-fn find<S: Ruled>(context: &Context, artifact: &Artifact, of: Of<'_>) -> Result<Option<Found>, StageError> {
+/// The best rule, found once for each environment. One that is evaluated on the validation data is chosen on
+/// the training data alone.
+fn find<S: Ruled>(
+    context: &Context,
+    artifact: &Artifact,
+    of: Of<'_>,
+    on: EvaluatedOn,
+) -> Result<Option<Found>, StageError> {
     let trained = stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?;
     if trained.is_none_or(|ranges| ranges == 0) {
         context.log("no rules are searched: the environment has no training data");
@@ -215,8 +228,12 @@ fn find<S: Ruled>(context: &Context, artifact: &Artifact, of: Of<'_>) -> Result<
         Of::Seen => "visible features".to_owned(),
         Of::Hidden(name) => format!("`{name}`"),
     };
+    let (training_alone, name) = match on {
+        EvaluatedOn::Test => (false, "evaluate/rules of features v1"),
+        EvaluatedOn::Validation => (true, "evaluate/rules of features by training v1"),
+    };
     let memo = Memo::new(
-        "evaluate/rules of features v1",
+        name,
         &[digest.as_bytes(), about.as_bytes()],
         format!("rules of {about}"),
     );
@@ -226,7 +243,10 @@ fn find<S: Ruled>(context: &Context, artifact: &Artifact, of: Of<'_>) -> Result<
             return Ok(None);
         };
         let candidates = training.candidates(of)?;
-        let validation = Trial::<S>::open(context, artifact, Split::Validation, 2 * FINALISTS)?;
+        let validation = match training_alone {
+            true => None,
+            false => Trial::<S>::open(context, artifact, Split::Validation, 2 * FINALISTS)?,
+        };
         select(of, &training, candidates, validation)
     };
     let blob = context.memo(&memo, || serde_json::to_vec(&search()?).map_err(text))?;

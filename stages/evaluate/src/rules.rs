@@ -24,6 +24,7 @@
 //! test worlds is thus not fitted there. They bound policies of this form; one that trades finer could beat
 //! them.
 
+use crate::config::EvaluatedOn;
 use crate::market::{Market as _, Run};
 use crate::partition::{self, Rewards, Tree};
 use crate::seen::{Feature, named, step_word, unit, worlds};
@@ -231,22 +232,27 @@ impl Rule {
 }
 
 /// The rules of an environment; none where it has no training data. They are found once for each environment.
-pub(crate) fn rules(context: &Context, artifact: &Artifact) -> Result<Vec<Rule>, StageError> {
+/// Those that are evaluated on the validation data are chosen on the training data alone.
+pub(crate) fn rules(
+    context: &Context,
+    artifact: &Artifact,
+    on: EvaluatedOn,
+) -> Result<Vec<Rule>, StageError> {
     let trained = stages_env::evaluation_episodes(&context.store, artifact, Split::Train)?;
     if trained.is_none_or(|ranges| ranges == 0) {
         return Ok(Vec::new());
     }
     let digest = context.input("env")?.digest;
-    let memo = Memo::new(
-        "evaluate/rules v3",
-        &[digest.as_bytes()],
-        "rules of the menu".to_owned(),
-    );
+    let name = match on {
+        EvaluatedOn::Test => "evaluate/rules v3",
+        EvaluatedOn::Validation => "evaluate/rules by training v3",
+    };
+    let memo = Memo::new(name, &[digest.as_bytes()], "rules of the menu".to_owned());
     let text = |err: serde_json::Error| StageError::new(err.to_string());
     let blob = context.memo(&memo, || {
         let options = OpenOptions::train(ENVIRONMENTS, SEED);
         let mut env = OptionsEnv::open(&context.store, artifact, &options)?;
-        let found = search(context, artifact, &mut env)?;
+        let found = search((context, artifact, on), &mut env)?;
         serde_json::to_vec(&found).map_err(text)
     })?;
     serde_json::from_slice(&context.store.blob(blob.blob)?).map_err(text)
@@ -461,7 +467,10 @@ fn validated(context: &Context, artifact: &Artifact, rules: Vec<Rule>) -> Result
 
 /// The best constant rule and, where the environment has hidden regimes, the best rules of the oracle and of
 /// the filter. `env` must be over the training worlds.
-fn search(context: &Context, artifact: &Artifact, env: &mut OptionsEnv) -> Result<Vec<Rule>, StageError> {
+fn search(
+    (context, artifact, on): (&Context, &Artifact, EvaluatedOn),
+    env: &mut OptionsEnv,
+) -> Result<Vec<Rule>, StageError> {
     let columns = |prefix: &str| -> Vec<usize> {
         let names = env.hidden_names().iter().enumerate();
         names
@@ -481,7 +490,10 @@ fn search(context: &Context, artifact: &Artifact, env: &mut OptionsEnv) -> Resul
             ..constant.clone()
         });
     }
-    rules.extend(validated(context, artifact, seen)?);
+    rules.extend(match on {
+        EvaluatedOn::Test => validated(context, artifact, seen)?,
+        EvaluatedOn::Validation => seen.into_iter().next(),
+    });
     if regimes.len() > 1 {
         let n = regimes.len();
         rules.push(search.by_class("oracle", &Classes::Oracle(regimes), n, &constant)?);

@@ -69,6 +69,11 @@ impl StageKind for Study {
         Ok(Self::PORTS.provided())
     }
 
+    /// Backtests are of test data, unless they say otherwise.
+    fn reads_test(&self, _: &StudyConfig) -> bool {
+        true
+    }
+
     fn run(&self, config: &StudyConfig, context: &Context) -> Result<Outputs, StageError> {
         let mut agents: BTreeMap<&str, Vec<Backtest>> = BTreeMap::new();
         for (name, inputs) in &context.inputs {

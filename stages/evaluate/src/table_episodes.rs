@@ -54,7 +54,7 @@ pub(crate) fn backtest(of: Evaluation<'_>, one: TableEnv) -> Result<Outputs, Sta
         })?;
     }
     let found = match config.rules {
-        true => best_rule::<TableSimulator>(context, of.artifact, Of::Seen)?,
+        true => best_rule::<TableSimulator>(of, Of::Seen)?,
         false => None,
     };
     if let Some((rule, text)) = found {

@@ -18,6 +18,9 @@ pub(crate) const FILE: &str = "trajectory.parquet";
 pub(crate) const RISK_AVERSION: &str = "risk_aversion";
 pub(crate) const TRIALS: &str = "trials";
 
+/// The name of the data of a backtest in a trajectory's metadata: absent where it is the test data.
+pub(crate) const ON: &str = "on";
+
 /// The names of the policies at `rules`, where there are some.
 pub(crate) const RULES: &str = "rules";
 
@@ -310,6 +313,11 @@ pub(crate) fn rules(artifact: &Artifact) -> BTreeSet<String> {
     let stated = artifact.meta.get(RULES).and_then(serde_json::Value::as_array);
     let names = stated.into_iter().flatten().filter_map(serde_json::Value::as_str);
     names.map(str::to_owned).collect()
+}
+
+/// True if a backtest is of validation data.
+pub(crate) fn is_of_validation(artifact: &Artifact) -> bool {
+    artifact.meta.get(ON).is_some()
 }
 
 /// The risk aversion of a backtest's utilities, where it is stated.

@@ -33,12 +33,30 @@ pub(crate) fn deflated_sharpe(excess: &[f64], n: f64, trials: usize) -> f64 {
 /// The Sharpe ratio per period that the best of `trials` strategies without skill has on average over `n`
 /// independent periods.
 fn expected_maximum(n: f64, trials: usize) -> f64 {
+    normal_maximum(trials) / (n - 1.0).sqrt()
+}
+
+/// The expected maximum of `trials` independent standard normal numbers, by the approximation (1 - g) Z(1 - 1
+/// / N) + g Z(1 - 1 / (N e)) of Bailey and Lopez de Prado (2014), g being the constant of Euler and
+/// Mascheroni; 0 for one trial.
+pub(crate) fn normal_maximum(trials: usize) -> f64 {
     if trials < 2 {
         return 0.0;
     }
     let trials = trials as f64;
-    let normal = (1.0 - EULER) * quantile(1.0 - 1.0 / trials) + EULER * quantile(1.0 - 1.0 / (trials * E));
-    normal / (n - 1.0).sqrt()
+    (1.0 - EULER) * quantile(1.0 - 1.0 / trials) + EULER * quantile(1.0 - 1.0 / (trials * E))
+}
+
+/// The minimum length of a back-test in years (Bailey, Borwein, Lopez de Prado and Zhu, "Pseudo-mathematics
+/// and financial charlatanism", Notices of the AMS 61, 2014): over fewer years, the best of `trials`
+/// independent strategies without skill has an annual Sharpe ratio above `sharpe` on average. NaN unless that
+/// is above 0.
+pub(crate) fn minimum_backtest_years(trials: usize, sharpe: f64) -> f64 {
+    if sharpe > 0.0 {
+        (normal_maximum(trials) / sharpe).powi(2)
+    } else {
+        f64::NAN
+    }
 }
 
 /// The quantile of the standard normal distribution, by bisection.
@@ -118,11 +136,24 @@ mod tests {
     #[test]
     fn the_example_of_the_paper() {
         let days = 250.0_f64;
-        let normal = (1.0 - EULER) * quantile(0.99) + EULER * quantile(1.0 - 1.0 / (100.0 * E));
-        let benchmark = (0.5 / days).sqrt() * normal;
+        let benchmark = (0.5 / days).sqrt() * normal_maximum(100);
         let s = 2.5 / days.sqrt();
         let variance: f64 = 1.0 + 3.0 * s + (10.0 - 1.0) / 4.0 * s * s;
         let deflated = cdf((s - benchmark) * 1249.0_f64.sqrt() / variance.sqrt());
         assert!((deflated - 0.9004).abs() < 5e-4, "{deflated}");
+    }
+
+    /// The statement of Bailey and others (2014): of five years of data, no more than 45 independent
+    /// strategies may be tried before an annual Sharpe ratio of 1 is to be expected by chance. The lengths
+    /// are those of scipy 1.17.
+    #[test]
+    fn minimum_lengths_are_those_of_the_paper() {
+        for (trials, years) in [(45, 4.998_087_004_443_404), (46, 5.036_302_717_997_626)] {
+            let found = minimum_backtest_years(trials, 1.0);
+            assert!((found - years).abs() < 1e-11, "{found}");
+            assert!((minimum_backtest_years(trials, 2.0) - years / 4.0).abs() < 1e-11);
+        }
+        assert_eq!(minimum_backtest_years(1, 1.0), 0.0);
+        assert!(minimum_backtest_years(10, 0.0).is_nan());
     }
 }

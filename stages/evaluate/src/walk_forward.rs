@@ -66,6 +66,11 @@ impl StageKind for WalkForward {
         Ok(Self::PORTS.provided())
     }
 
+    /// Backtests are of test data, unless they say otherwise.
+    fn reads_test(&self, _: &WalkForwardConfig) -> bool {
+        true
+    }
+
     fn run(&self, config: &WalkForwardConfig, context: &Context) -> Result<Outputs, StageError> {
         let backtests = context.list("trajectory");
         let stated = backtests

@@ -234,6 +234,10 @@ impl AnyStage for PackageKind {
         None
     }
 
+    fn reads_test(&self, _: &Settings) -> bool {
+        false
+    }
+
     fn relative_cost(&self, _: &Settings) -> Option<RelativeCost> {
         None
     }

@@ -132,7 +132,7 @@ impl StageKind for Options {
             env_artifact::check_features(plan, is_key)?;
         }
         let space = action_space(config, &Strategies::new(config)?);
-        env_artifact::planned(planned_names(config, plan), Some(&space))
+        env_artifact::planned(planned_names(config, plan), Some(&space), config.validation.is_some())
     }
 
     fn tested(&self, config: &OptionsConfig) -> Option<Tested> {

@@ -84,7 +84,7 @@ impl StageKind for Stocks {
             }
         }
         env_artifact::check_features(plan, is_key)?;
-        Ok(Self::PORTS.provided())
+        env_artifact::planned(None, None, config.validation.is_some())
     }
 
     fn tested(&self, config: &StocksConfig) -> Option<Tested> {

@@ -61,7 +61,7 @@ impl StageKind for FromTable {
         let is_known = !config.is_panel() && !observed.is_empty();
         let observation = is_known.then(|| observation::names(config, &[], &observed).0);
         let space = (!config.is_panel()).then(|| observation::action_space(config, &[]));
-        env_artifact::planned(observation, space.as_ref())
+        env_artifact::planned(observation, space.as_ref(), config.validation.is_some())
     }
 
     /// Sums of rewards have no Sharpe ratio, and are not deflated.

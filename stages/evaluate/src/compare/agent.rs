@@ -54,13 +54,13 @@ pub(crate) struct Step {
 
 impl Agent {
     /// Reads the policy from the trajectory of a backtest.
-    pub(super) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
+    pub(crate) fn read(store: &Store, artifact: &Artifact) -> Result<Self, StageError> {
         let policy = Self::strategies(store, artifact, &|name| name == POLICY)?
             .into_values()
             .next();
         policy.ok_or_else(|| {
             StageError::new("a backtest has no policy")
-                .hint("compare the trajectories of `evaluate/backtest`")
+                .hint("connect the trajectories of `evaluate/backtest`")
         })
     }
 
@@ -72,7 +72,7 @@ impl Agent {
     ) -> Result<BTreeMap<String, Self>, StageError> {
         let rows = trajectory::read(store, artifact)?;
         StageError::new("a backtest is not of worlds, with an account in each")
-            .hint("compare backtests over the test worlds of `env/options`")
+            .hint("connect backtests on `env/options`, `env/stocks` or `env/table` with a price")
             .when(
                 ["world", "episode", "nav"]
                     .iter()
@@ -202,10 +202,8 @@ impl Common {
             .next()
             .ok_or_else(|| StageError::new("there is no backtest to compare"))?;
         let differ = |what: &str| {
-            StageError::new(format!(
-                "the backtests are not over the same test worlds and dates: {what}"
-            ))
-            .hint("give their environments the same market, `test:` and `seed`")
+            StageError::new(format!("the backtests are not over the same worlds and dates: {what}"))
+                .hint("give their environments the same market, `test:`, `validation:` and `seed`")
         };
         let of = |episode: &Episode| episode.steps.iter().map(|step| step.end).collect();
         let mut times: Vec<BTreeSet<SnapshotTime>> = first.episodes.iter().map(of).collect();
@@ -283,7 +281,7 @@ impl Common {
     }
 
     /// The common steps of an agent's episodes, in order.
-    pub(super) fn episodes<'a>(&self, agent: &'a Agent) -> Vec<CommonSteps<'a>> {
+    pub(crate) fn episodes<'a>(&self, agent: &'a Agent) -> Vec<CommonSteps<'a>> {
         let episodes = agent.episodes.iter().zip(&self.times);
         let common = episodes.map(|(episode, times)| CommonSteps {
             world: &episode.world,

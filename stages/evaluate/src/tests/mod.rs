@@ -7,6 +7,7 @@ mod drift;
 mod given;
 mod honest;
 mod learning_curves;
+mod null_world;
 mod references;
 mod refusals;
 mod rules;
@@ -14,6 +15,7 @@ mod stocks;
 mod study;
 mod table;
 mod threads;
+mod validation;
 mod walk_forward;
 mod worlds;
 

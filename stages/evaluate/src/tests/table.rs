@@ -10,7 +10,7 @@ use stages_numerics::random::Random;
 
 /// Two symbols of 300 days: prices that rise by 1 % and fall by 1 % a day, noise, and the payoffs of two
 /// choices, 1 and -2.
-fn source() -> TableSource {
+pub(super) fn source() -> TableSource {
     let first: Date = "2020-01-01".parse().unwrap();
     let mut random = Random::new(&[1]);
     let mut of = |symbol: &str, growth: f64| SymbolRows {

@@ -51,6 +51,10 @@ impl StageKind for Reasoning {
         Ok(artifact::provided(&Self::PORTS))
     }
 
+    fn reads_test(&self, config: &ReasoningConfig) -> bool {
+        config.split == stages_knowledge::Split::Test
+    }
+
     fn run(&self, config: &ReasoningConfig, context: &Context) -> Result<Outputs, StageError> {
         let env = &context.input("env")?.artifact;
         let mut task = SymbolicTask::open(&context.store, env, config.split)?;
