@@ -152,7 +152,7 @@ fn what_cannot_be_compared_is_refused() {
     workplace.connect_options(200, 5, &OptionsConfig::default());
     let (single, _) = backtest(&mut workplace, 1);
     let refused = compare(&mut workplace, &[&one], &[&single]).unwrap_err();
-    assert!(refused.message.contains("same test worlds"), "{refused}");
+    assert!(refused.message.contains("same worlds"), "{refused}");
     let refused = compare(&mut workplace, &[&single], &[&single]).unwrap_err();
     assert!(refused.message.contains("single world"), "{refused}");
 }
