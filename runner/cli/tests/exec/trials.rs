@@ -128,6 +128,41 @@ fn a_sweep_counts_as_many_trials_as_it_has_policies() {
     assert_eq!(all(&project, &typed(500)), [500.0]);
 }
 
+/// What a search chooses by is validation data: its evaluations are no trials of the test range, and an
+/// environment without such data is refused.
+#[test]
+fn validation_is_no_trial_of_the_test_range() {
+    let (before, evaluate) = PIPELINE.split_once("  evaluate:\n").unwrap();
+    let validated = evaluate.replace("random_paths", "on: validation, random_paths");
+    let text = format!("{before}  evaluate_validation:\n{validated}  evaluate:\n{evaluate}")
+        .replace("FILE", "rows.csv")
+        .replace("SEEDS", "1, 2, 3");
+    let project = Project::new(text.as_str());
+    project.write("rows.csv", rows());
+    let planned = project.run(&["plan", "p.yaml"]);
+    assert_eq!(planned.code, 2, "{}", planned.text());
+    assert!(
+        planned.stderr.contains("the environment holds no validation data out"),
+        "{}",
+        planned.stderr
+    );
+    assert!(planned.stderr.contains("on: validation"), "{}", planned.stderr);
+    let held = "      validation: { from: 2020-07-01, to: 2020-12-15 }\n      test: {";
+    project.write("p.yaml", text.replace("      test: {", held));
+    let chosen = project.exec(&["evaluate_validation"]);
+    assert_eq!(metrics(&project, &chosen, "trials").len(), 3);
+    assert_eq!(all(&project, &chosen), [1.0]);
+    assert!(!project.home().join("trials.jsonl").exists());
+    let tested = project.exec(&["evaluate[seed=2]"]);
+    assert_eq!(all(&project, &tested), [1.0]);
+    let all_tested = project.exec(&["evaluate"]);
+    assert_eq!(all(&project, &all_tested), [3.0]);
+    assert_eq!(
+        project.exec(&["evaluate_validation"]).stages("ran"),
+        Vec::<String>::new()
+    );
+}
+
 /// A stage that failed has evaluated nothing, and a damaged line is none.
 #[test]
 fn trials_are_evaluations_that_ended() {
