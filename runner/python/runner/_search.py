@@ -29,7 +29,7 @@ class Search:
     """
 
     def __init__(self, name: str | None = None, directory: Directory = None):
-        """The search `name`: an id or a unique part of one, a run that searched, or a pipeline; the newest by default.
+        """The search `name`: an id or a unique part of one, a run that searched, or a pipeline. Without one, the only search of the store.
 
         Raises:
             Error: there is none.
@@ -97,7 +97,7 @@ class Search:
             Error: the file cannot be written.
         """
         path = Path(path).absolute()
-        _program.document(["search", "export", self.id, "--optuna", str(path)], self._directory)
+        _program.document(["search", "export", self.id, str(path), "--optuna"], self._directory)
         return path
 
     def _repr_html_(self) -> str | None:
@@ -148,7 +148,7 @@ def search(
     if isinstance(pipeline, Mapping):
         return run({**pipeline, "search": {**pipeline.get("search", {}), **own}})
     if over is None or objective is None:
-        raise Error("a search of a file needs `over` and `objective`", "give both, or only what `--set` can change, as `options`")
+        raise Error("a search of a file needs `over` and `objective`", "give both, or change the block `search:` of the file")
     file = Path(directory or ".") / fspath(pipeline)
     document = {"version": 1, "name": _name(file), "include": file.name, "search": own}
     # Beside the file, so that the paths of both start in the same folder.

@@ -146,7 +146,7 @@ fn shown(value: Option<f64>) -> String {
 }
 
 /// A figure with its confidence interval.
-fn with_interval(values: &Values, name: &str) -> String {
+pub(crate) fn with_interval(values: &Values, name: &str) -> String {
     let of = |suffix: &str| {
         values
             .get(&format!("{name}{suffix}"))

@@ -152,6 +152,10 @@ mod tests {
     rollback name
     diff policy
     diff other
+    show search
+    best search
+    export search
+    stop search
     next pipelines
     list pipelines
     run-due pipelines

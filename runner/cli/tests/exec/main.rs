@@ -36,6 +36,7 @@ mod reasoning;
 mod remote;
 mod remote_sources;
 mod rules;
+mod search_command;
 mod shared;
 mod stocks;
 mod study;

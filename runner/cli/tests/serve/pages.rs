@@ -2,8 +2,9 @@
 
 use crate::Test;
 use crate::http::Server;
-use runner_testkit::Project;
-use runner_testkit::{PipelineText, pipeline};
+use runner_search::record::Line;
+use runner_search::study::Outcome;
+use runner_testkit::{PipelineText, Project, SEARCH, pipeline, write_search};
 
 pub(crate) const TESTS: &[Test] = &[
     ("every_page_of_a_run", every_page_of_a_run),
@@ -12,6 +13,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_large_run_is_drawn_by_stage", a_large_run_is_drawn_by_stage),
     ("nights_and_policies_are_shown", nights_and_policies_are_shown),
     ("verdicts_and_equity_are_shown", verdicts_and_equity_are_shown),
+    ("searches_are_shown_and_followed", searches_are_shown_and_followed),
     ("a_server_runs_nights", a_server_runs_nights),
 ];
 
@@ -106,6 +108,40 @@ fn hostile_texts_are_shown_as_text() {
         assert!(!body.contains('\u{1b}') && !body.contains('\u{7}'), "{path}");
     }
     assert_eq!(failed.code, 1, "{}", failed.text());
+}
+
+fn searches_are_shown_and_followed() {
+    let project = Project::new(pipeline("tune").run("a", "echo 1 > ${outputs.x}"));
+    assert_eq!(project.exec(&[]).code, 0);
+    let server = Server::new(&project, &[]);
+    assert!(server.page("/searches").contains("No searches yet"));
+    let mut running = write_search(&project.home(), None);
+    let address = format!("/searches/{SEARCH}");
+    let list = server.page("/searches");
+    assert!(
+        list.contains(&format!("href=\"{address}\"")) && list.contains(">running<"),
+        "{list}"
+    );
+    let page = server.page(&address);
+    assert!(page.contains(&format!("data-live=\"/events{address}\"")), "{page}");
+    assert!(page.contains("<h2>Search</h2>") && page.contains("<circle"), "{page}");
+    let mut events = server.events(&format!("/events{address}"));
+    assert!(events.any(|(_, data)| data.contains("27 trials: 3 running")));
+    // The first job of the last rung ends, and then the process.
+    let outcome = Outcome {
+        objectives: vec![vec![0.2], vec![0.1]],
+        seconds: 90.0,
+        ..Outcome::default()
+    };
+    let job = 27 + 9;
+    running
+        .append(&[Line::Ended { job, outcome }], chrono::Utc::now())
+        .unwrap();
+    assert!(events.any(|(_, data)| data.contains("27 trials: 2 running") && data.contains("1 done")));
+    drop(running);
+    assert!(events.any(|(name, _)| name == "end"));
+    assert!(!server.page(&address).contains("data-live"));
+    assert_eq!(server.get("/searches/nothing").status, 404);
 }
 
 fn a_large_run_is_drawn_by_stage() {

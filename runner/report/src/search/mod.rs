@@ -3,7 +3,7 @@
 //! | module | |
 //! | --- | --- |
 //! | `find` | searches by name, and the search of a run |
-//! | `view` | figures and tables, as text and as JSON |
+//! | `view`, `tables` | figures and tables, as text and as JSON |
 //! | `page` | the same as HTML, with charts |
 //! | `scatter`, `parallel`, `scale` | charts of trials |
 //! | `overfitting` | the metrics of `evaluate/overfitting` in words |
@@ -14,12 +14,14 @@ mod page;
 mod parallel;
 mod scale;
 mod scatter;
+mod tables;
 mod view;
 
 pub use find::{SearchOfRun, find, of_run};
 pub(crate) use overfitting::section as overfitting;
 pub use page::section;
-pub use view::{Texts, View};
+pub use tables::Texts;
+pub use view::View;
 
 /// The axis of trials: the stages of trial 17 are `STAGE[…,trial=17]`.
 pub const TRIAL: &str = "trial";

@@ -1,7 +1,7 @@
 //! The metrics of `evaluate/overfitting` in words: whether a search's winner is more than luck.
 
 use crate::chart::number;
-use crate::evaluation::Values;
+use crate::evaluation::{Values, with_interval};
 use crate::html::table;
 
 /// The probability from which on a deflated Sharpe ratio is beyond chance.
@@ -63,23 +63,13 @@ pub(crate) fn section(values: &Values) -> String {
         ));
     }
     let items: String = words.iter().map(|line| format!("<li>{line}</li>\n")).collect();
-    let interval = |name: String| match (of(&name), of(&format!("{name}_low")), of(&format!("{name}_high"))) {
-        (Some(value), Some(low), Some(high)) => format!(
-            "{} <span class=\"dim\">[{}, {}]</span>",
-            number(value),
-            number(low),
-            number(high)
-        ),
-        (Some(value), ..) => number(value),
-        _ => "–".to_owned(),
-    };
     let row = |(title, prefix): (&str, &str)| {
         let present = of(&format!("{prefix}/utility")).or_else(|| of(&format!("{prefix}/sharpe")));
         present.map(|_| {
             vec![
                 title.to_owned(),
-                interval(format!("{prefix}/utility")),
-                interval(format!("{prefix}/sharpe")),
+                with_interval(values, &format!("{prefix}/utility")),
+                with_interval(values, &format!("{prefix}/sharpe")),
             ]
         })
     };

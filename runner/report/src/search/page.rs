@@ -3,7 +3,8 @@
 use super::parallel::{self, Axis, Line};
 use super::scale::{in_a_line, labels, position};
 use super::scatter::{Dot, Scatter};
-use super::view::{Texts, View};
+use super::tables::Texts;
+use super::view::View;
 use crate::chart::{WIDTH, figure};
 use crate::html::{collapsed, escape, section as heading, table};
 use runner_engine::text;

@@ -17,7 +17,10 @@ pub(crate) fn searches(site: &Site) -> Result<Page, Failure> {
         .collect();
     let mut body = String::from("<h1>Searches</h1>\n");
     if views.is_empty() {
-        body.push_str("<p>No searches yet: <code>runner exec</code> of a pipeline with <code>search:</code> makes the first.</p>\n");
+        body.push_str(
+            "<p>No searches yet: <code>runner exec</code> of a pipeline with <code>search:</code> makes the \
+            first.</p>\n",
+        );
     } else {
         let texts = View::list(&views);
         let head: Vec<&str> = texts.head.iter().map(String::as_str).collect();

@@ -22,7 +22,7 @@ use std::path::Path;
 #[command(after_help = "\
 Examples:
   runner search best
-  runner search best tune-3fa94c81 > best.yaml     # then, in a pipeline: include: [tune.yaml, best.yaml]
+  runner search best tune-3fa94c81 > best.yaml   # for `include: [tune.yaml, best.yaml]`
   runner exec tune.yaml $(runner search best --set)")]
 pub(crate) struct SearchBestArgs {
     /// The search: an id or a unique part of one, a run that searched, or a pipeline; by default the newest.

@@ -4,7 +4,7 @@ use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use clap::Args;
-use runner_engine::Failure;
+use runner_engine::{Failure, text};
 use runner_search::export::{csv, journal};
 use serde_json::json;
 use std::path::PathBuf;
@@ -14,49 +14,36 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   runner search export tune-3fa94c81 trials.csv
-  runner search export tune-3fa94c81 --optuna study.journal
+  runner search export tune-3fa94c81 study.journal --optuna
   optuna-dashboard study.journal")]
 pub(crate) struct SearchExportArgs {
     /// The search: an id or a unique part of one, a run that searched, or a pipeline.
     #[arg(add = completed(candidates::searches))]
     pub search: String,
-    /// The CSV file: a line for each trial.
-    #[arg(required_unless_present = "optuna")]
-    pub dest: Option<PathBuf>,
-    /// Write a journal that `optuna-dashboard FILE` and Optuna's `JournalFileBackend(FILE)` read.
-    #[arg(long, value_name = "FILE")]
-    pub optuna: Option<PathBuf>,
+    /// The file, which must not exist.
+    pub dest: PathBuf,
+    /// Write a journal that `optuna-dashboard DEST` and Optuna's `JournalFileBackend` read, in place of CSV.
+    #[arg(long)]
+    pub optuna: bool,
 }
 
 pub(super) fn export(session: &Session, args: &SearchExportArgs) -> Result<(), Failure> {
     let view = super::named(session, Some(&args.search))?;
-    let texts = [
-        (&args.dest, csv as fn(&_) -> String),
-        (&args.optuna, journal as fn(&_) -> String),
-    ];
-    let mut written = Vec::new();
-    for (path, text) in texts {
-        let Some(path) = path else { continue };
-        let path = session.current.join(path);
-        runner_report::replace(&path, &text(&view.record)).map_err(Failure::at("cannot write", &path))?;
-        written.push(path);
+    let record = &view.record;
+    let path = session.current.join(&args.dest);
+    if path.exists() {
+        return Err(Failure::usage(format!("`{}` already exists", args.dest.display()))
+            .hint("name a file that does not exist"));
     }
-    let trials = view.trials.len();
+    let text = if args.optuna { journal(record) } else { csv(record) };
+    runner_report::replace(&path, &text).map_err(Failure::at("cannot write", &path))?;
+    let (id, trials) = (&record.header.id, view.trials.len());
     if session.json {
-        return output::print_json(
-            &json!({ "search": view.record.header.id, "trials": trials, "files": written }),
-        );
+        return output::print_json(&json!({ "search": id, "trials": trials, "dest": path }));
     }
-    let lines: String = written
-        .iter()
-        .map(|path| {
-            format!(
-                "{} of search {} in {}\n",
-                runner_engine::text::count(trials, "trial"),
-                view.record.header.id,
-                path.display()
-            )
-        })
-        .collect();
-    output::print(&lines)
+    output::print(&format!(
+        "{} of search {id} in {}\n",
+        text::count(trials, "trial"),
+        args.dest.display()
+    ))
 }

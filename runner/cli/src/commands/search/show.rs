@@ -10,9 +10,9 @@ use runner_search::record;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
-/// Show a search: trials, rungs, importance, cost. Without a name, all searches.
+/// Show a search: trials, rungs, importance, cost.
 ///
-/// The only search of the home is shown without a name, too.
+/// Without a name, the only search of the home, or a list of all.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
