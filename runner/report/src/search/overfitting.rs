@@ -47,7 +47,8 @@ pub(crate) fn section(values: &Values) -> String {
         (of("gap/seeds/utility"), of("gap/data/utility"), of("gap/test/utility"))
     {
         words.push(format!(
-            "From selection to test the utility loses {}: {} with fresh seeds on the same data, {} with new data.",
+            "From selection to test the utility loses {}: {} with fresh seeds on the same data, {} with new \
+            data.",
             number(test),
             number(seeds),
             number(data)
