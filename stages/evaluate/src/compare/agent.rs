@@ -1,5 +1,6 @@
 //! The excess returns of a policy by world, read from the trajectory of its backtest.
 
+use crate::account::{RISK_FREE, STEPS};
 use crate::panel::Sums;
 use crate::performance::{Periods, Returns, ratio, step_return};
 use crate::trajectory;
@@ -12,7 +13,7 @@ use std::ops::Range;
 
 /// The names of the strategy that is compared, and of the one whose returns are risk-free.
 pub(crate) const POLICY: &str = "policy";
-const RISK_FREE: &str = "cash";
+const CASH: &str = "cash";
 
 /// The smallest share of a backtest's steps that the other backtests must have, too.
 const LEAST_COMMON: f64 = 0.9;
@@ -94,25 +95,33 @@ impl Agent {
             values.windows(2).map(|pair| of(pair[0], pair[1])).collect()
         };
         let returns = |run: &Range<usize>| changes(&nav.values()[run.clone()], step_return);
-        let cash: Vec<&Range<usize>> = runs
-            .iter()
-            .filter(|run| strategies.value(run.start) == RISK_FREE)
-            .collect();
-        let periods =
-            trajectory::periods(artifact, cash.first().map_or(&[][..], |run| &times[(*run).clone()]));
+        // The run of cash or, where there is none, the longest one, which ruin has cut short least; and its
+        // risk-free returns.
+        let free = trajectory::optional(&rows, STEPS[RISK_FREE], table::floats)?;
+        let whole = |episode: f64| {
+            let mut of_episode = runs.iter().filter(|run| episodes.value(run.start) == episode);
+            let longest = of_episode.clone().max_by_key(|run| run.len());
+            match (of_episode.find(|run| strategies.value(run.start) == CASH), free) {
+                (Some(cash), _) => Some((cash, returns(cash))),
+                (None, Some(free)) => {
+                    longest.map(|run| (run, free.values()[run.start + 1..run.end].to_vec()))
+                }
+                (None, None) => None,
+            }
+        };
+        let first = runs.first().and_then(|run| whole(episodes.value(run.start)));
+        let periods = trajectory::periods(artifact, first.map_or(&[][..], |(run, _)| &times[run.clone()]));
         let mut found: BTreeMap<String, Self> = BTreeMap::new();
         for run in runs.iter().filter(|run| wanted(strategies.value(run.start))) {
-            let episode = episodes.value(run.start);
-            let Some(cash) = cash.iter().find(|cash| episodes.value(cash.start) == episode) else {
+            let Some((whole, free)) = whole(episodes.value(run.start)) else {
                 return Err(StageError::new(
                     "a backtest has no baseline `cash`, whose returns are the risk-free ones",
                 )
                 .hint("backtest with the default `baselines`"));
             };
-            let free = returns(cash);
             let underlying = match &prices {
                 None => vec![f64::NAN; free.len()],
-                Some(prices) => changes(&prices.values()[(*cash).clone()], |a, b| ratio(b, a) - 1.0),
+                Some(prices) => changes(&prices.values()[whole.clone()], |a, b| ratio(b, a) - 1.0),
             };
             let of = Returns::of_account(returns(run), &free, &free);
             let costs_of = |step: usize| match &costs {
@@ -124,7 +133,7 @@ impl Agent {
                     ratio(costs.value(at + 1) - costs.value(at), nav.value(at))
                 }
             };
-            let ends = times[(*cash).clone()].iter().skip(1);
+            let ends = times[whole.clone()].iter().skip(1);
             let steps = ends.enumerate().map(|(step, end)| Step {
                 end: *end,
                 account: of.account[step],

@@ -76,7 +76,7 @@ fn trial(workplace: &mut Workplace, weights: u64, on: EvaluatedOn) -> Input {
         on,
         rules: false,
         ablations: false,
-        baselines: vec![stages_env::BaselineName::Cash],
+        baselines: Vec::new(),
         drawn_paths: 1,
         bootstrap_draws: 1,
         ..BacktestConfig::default()
