@@ -24,8 +24,8 @@ pub struct RungRow {
     pub promoted: usize,
     /// The trials with a result at the last rung too.
     pub pairs: usize,
-    /// Spearman's rank correlation of each objective between this rung and the last one, over these pairs; none
-    /// of fewer than three, or where all are equal.
+    /// Spearman's rank correlation of each objective between this rung and the last one, over these pairs.
+    /// None of fewer than three, or where all are equal.
     pub correlations: Vec<Option<f64>>,
     /// The rank at this rung, from 1, of the trial that is best at the last one; none if that is not reached.
     pub best_rank: Option<usize>,
@@ -98,8 +98,8 @@ impl Record {
     }
 }
 
-/// Spearman's rank correlation: Pearson's of the ranks, equal values at the mean of their ranks. None of fewer
-/// than three pairs, or where all values of one side are equal.
+/// Spearman's rank correlation: Pearson's of the ranks, equal values at the mean of their ranks. None of
+/// fewer than three pairs, or where all values of one side are equal.
 pub fn spearman(left: &[f64], right: &[f64]) -> Option<f64> {
     if left.len() != right.len() || left.len() < 3 {
         return None;

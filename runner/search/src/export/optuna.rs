@@ -14,9 +14,9 @@ const CREATE_STUDY: u8 = 0;
 const SET_STUDY_USER_ATTR: u8 = 2;
 const CREATE_TRIAL: u8 = 4;
 
-/// The search as lines of a journal. Rungs are intermediate values, with the resource as the step; the results
-/// of seeds, the time that a trial took and its run are its attributes. Choices that are lists or maps are
-/// their JSON texts.
+/// The search as lines of a journal. Rungs are intermediate values, with the resource as the step; a trial's
+/// attributes are the results of its seeds, its time and its run. Choices that are lists or maps are their
+/// JSON texts.
 pub fn journal(record: &Record) -> String {
     let header = &record.header;
     let directions = header

@@ -106,8 +106,8 @@ impl Study {
         Next::Job(job)
     }
 
-    /// Takes over a decision that was recorded, without asking the sampler. False, with nothing changed, if it
-    /// is not the next one: another trial or rung, or by other results than those told so far.
+    /// Takes over a decision that was recorded, without asking the sampler. False, and nothing is decided, if
+    /// it is not the next one: another trial or rung, or by other results than those told so far.
     pub fn replay(&mut self, job: Job) -> bool {
         let Ok(step) = self.decide() else {
             return false;
@@ -141,8 +141,8 @@ impl Study {
         jobs.filter(|(_, told)| told.is_none()).map(|(job, _)| job)
     }
 
-    /// The best trial of those told so far, at the highest rung that one reached; with several objectives, the
-    /// one of the Pareto front that is best in the first.
+    /// The best trial of those told so far, at the highest rung that one reached; with several objectives,
+    /// the one of the Pareto front that is best in the first.
     pub fn best(&self) -> Option<u32> {
         let told = self.jobs.iter().zip(&self.told);
         best(told.filter_map(|(job, score)| Some((job.trial, job.rung, score.as_ref()?))))

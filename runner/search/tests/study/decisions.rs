@@ -21,11 +21,12 @@ fn pruner(name: &str) -> (Value, &'static [u64]) {
 
 fn any_search() -> impl Strategy<Value = (Search, &'static [u64])> {
     let names = prop::sample::select(vec!["none", "asha", "hyperband", "median"]);
-    (names, any::<bool>(), 1..6_u32, 1..9_u32, 0..30_u32).prop_map(|(name, synchronous, workers, batch, trials)| {
+    let any = (names, any::<bool>(), 1..6_u32, 1..9_u32, 0..30_u32);
+    any.prop_map(|(name, synchronous, workers, batch, trials)| {
         let (pruner, rungs) = pruner(name);
         let keys = json!({
-            "pruner": pruner, "synchronous": synchronous, "workers": workers, "batch": batch, "trials": trials,
-            "first": [{ "a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5 }],
+            "pruner": pruner, "synchronous": synchronous, "workers": workers, "batch": batch,
+            "trials": trials, "first": [{ "a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5 }],
         });
         (search(keys), rungs)
     })
@@ -56,7 +57,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn jobs_do_not_depend_on_the_order_in_which_they_end((search, rungs) in any_search(), order in any::<u64>()) {
+    fn jobs_do_not_depend_on_the_order_of_ends((search, rungs) in any_search(), order in any::<u64>()) {
         let evaluate = flaky(rungs);
         let jobs = run(&mut study(&search, rungs, Echo), 1, 0, &evaluate);
         prop_assert!(jobs.iter().map(|job| job.job).eq(0..jobs.len() as u32));
@@ -87,7 +88,7 @@ proptest! {
     }
 
     #[test]
-    fn a_search_of_more_trials_begins_with_the_same_jobs((search, rungs) in any_search(), more in 1..20_u32) {
+    fn more_trials_begin_with_the_same_jobs((search, rungs) in any_search(), more in 1..20_u32) {
         let evaluate = flaky(rungs);
         let jobs = run(&mut study(&search, rungs, Echo), 4, 0, &evaluate);
         let larger = Search { trials: Some(search.trials() + more), ..search.clone() };

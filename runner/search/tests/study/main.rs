@@ -4,6 +4,7 @@
 mod curves;
 mod decisions;
 mod pruning;
+mod records;
 
 use runner_pipeline::Search;
 use runner_search::Settings;
@@ -52,8 +53,9 @@ fn draw(random: &mut Random) -> Settings {
 
 /// A search over four numbers in [0, 1] that minimizes a loss, with further keys of the block.
 fn search(keys: Value) -> Search {
+    let unit = json!({ "uniform": [0, 1] });
     let mut block = json!({
-        "over": { "a": { "uniform": [0, 1] }, "b": { "uniform": [0, 1] }, "c": { "uniform": [0, 1] }, "d": { "uniform": [0, 1] } },
+        "over": { "a": unit, "b": unit, "c": unit, "d": unit },
         "objective": { "minimize": "evaluate.loss" },
     });
     let fields = block.as_object_mut().unwrap();
