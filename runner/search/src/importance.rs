@@ -123,7 +123,7 @@ mod tests {
         assert_near(&shares, &[0.9, 0.1, 0.0], 0.01);
     }
 
-    /// Ishigami and Homma (1990), a = 7 and b = 0.1. Its Sobol' indices are 0.3139, 0.4424 and 0, and the rest
+    /// Ishigami and Homma (1990), a = 7 and b = 0.1. Its Sobol indices are 0.3139, 0.4424 and 0, and the rest
     /// is the interaction of the first and the third. Trees see some interaction in a curve: these are the
     /// numbers of Optuna 5.0.0's functional ANOVA for the same points, 16 trees.
     #[test]

@@ -298,7 +298,7 @@ fn steps(low: f64, high: f64, step: f64) -> u64 {
 }
 
 /// True if two values are equal; 1 and 1.0 are.
-fn is_same(a: &Value, b: &Value) -> bool {
+pub(crate) fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         _ => a == b,

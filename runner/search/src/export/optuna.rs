@@ -3,6 +3,7 @@
 //! `optuna.load_study(study_name=None, storage=JournalStorage(JournalFileBackend(FILE)))`.
 
 use crate::record::Record;
+use crate::space::is_same;
 use crate::trials::{TrialRow, TrialState};
 use runner_engine::timestamp;
 use runner_pipeline::Values;
@@ -174,7 +175,10 @@ fn internal(values: &Values, value: &Value) -> Option<Value> {
             let number = value.as_i64()?;
             (*low <= number && number <= *high).then(|| json!(number as f64))
         }
-        Values::Choice(choices) => choices.iter().position(|choice| choice == value).map(|i| json!(i)),
+        Values::Choice(choices) => choices
+            .iter()
+            .position(|choice| is_same(choice, value))
+            .map(|i| json!(i)),
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::Settings;
 use crate::space::{Parameter, Space};
 use runner_pipeline::Values;
-use serde_json::Value;
 use stages_numerics::random::Random;
 
 /// The domain of the random streams of trees.
@@ -32,28 +31,15 @@ impl Dimension {
 
 /// The point of settings in the dimensions of a space.
 pub(super) fn point(space: &Space, settings: &Settings) -> Vec<f64> {
-    let unit = |value: f64, low: f64, high: f64, log: bool| {
-        let scale = |number: f64| if log { libm::log(number) } else { number };
-        let (low, high) = (scale(low), scale(high));
-        ((scale(value) - low) / (high - low)).clamp(0.0, 1.0)
-    };
-    let coordinate = |parameter: &Parameter| {
-        let value = settings.get(&parameter.name);
-        let number = value.and_then(Value::as_f64);
-        match &parameter.domain.values {
-            Values::Float { low, high, log, .. } => {
-                number.map_or(0.5, |number| unit(number, *low, *high, *log))
-            }
-            Values::Integer { low, high, log, .. } => {
-                number.map_or(0.5, |number| unit(number, *low as f64 - 0.5, *high as f64 + 0.5, *log))
-            }
-            Values::Choice(choices) => {
-                let index = choices.iter().position(|choice| Some(choice) == value);
-                index.unwrap_or(choices.len() / 2) as f64
-            }
+    let coordinates = space.point(settings).into_iter().zip(&space.parameters);
+    let coordinate = |(coordinate, parameter): (Option<f64>, &Parameter)| {
+        let coordinate = coordinate.unwrap_or(0.5);
+        match Dimension::new(parameter) {
+            Dimension::Number => coordinate,
+            Dimension::Choice(count) => (coordinate * count as f64).floor().min(count as f64 - 1.0),
         }
     };
-    space.parameters.iter().map(coordinate).collect()
+    coordinates.map(coordinate).collect()
 }
 
 /// The values of a dimension in a leaf.

@@ -7,6 +7,7 @@
 //! front and by crowding distance within a front (Deb and others, 2002).
 
 use super::Observed;
+use crate::study::{Score, fronts};
 use std::cmp::Ordering;
 
 /// The indices of trials, best first; equal ones keep their order.
@@ -45,24 +46,21 @@ fn compare(a: &Observed, b: &Observed) -> Ordering {
 
 /// Sorts trials by Pareto front, and within a front by crowding distance, the loneliest first.
 fn sort_fronts(observed: &[Observed], trials: &mut [usize]) {
-    let losses = |i: usize| observed[i].losses.as_slice();
-    let mut left = trials.to_vec();
-    let mut sorted = Vec::with_capacity(left.len());
-    while !left.is_empty() {
-        let is_first = |&i: &usize| !left.iter().any(|&other| dominates(losses(other), losses(i)));
-        let (front, rest): (Vec<usize>, Vec<usize>) = left.iter().partition(|i| is_first(i));
-        let points: Vec<&[f64]> = front.iter().map(|&i| losses(i)).collect();
+    let score = |&i: &usize| Score {
+        losses: observed[i].losses.clone(),
+        violation: 0.0,
+    };
+    let scores: Vec<Score> = trials.iter().map(score).collect();
+    let numbers = fronts(&scores.iter().collect::<Vec<_>>());
+    let mut sorted = Vec::with_capacity(trials.len());
+    for number in 0..=numbers.iter().copied().max().unwrap_or_default() {
+        let front: Vec<usize> = (0..trials.len()).filter(|&i| numbers[i] == number).collect();
+        let points: Vec<&[f64]> = front.iter().map(|&i| scores[i].losses.as_slice()).collect();
         let mut by_distance: Vec<(f64, usize)> = crowding(&points).into_iter().zip(front).collect();
         by_distance.sort_by(|a, b| b.0.total_cmp(&a.0));
-        sorted.extend(by_distance.into_iter().map(|(_, i)| i));
-        left = rest;
+        sorted.extend(by_distance.into_iter().map(|(_, i)| trials[i]));
     }
     trials.copy_from_slice(&sorted);
-}
-
-/// True if `a` is nowhere worse than `b`, and somewhere better.
-fn dominates(a: &[f64], b: &[f64]) -> bool {
-    a.iter().zip(b).all(|(a, b)| a <= b) && a.iter().zip(b).any(|(a, b)| a < b)
 }
 
 /// The crowding distance of each point of a front: over the objectives, the sum of the distances between its
