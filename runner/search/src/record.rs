@@ -22,7 +22,7 @@ pub enum Line {
     Search(Box<Header>),
     /// A job was decided. It replaces the job with its number and all after it.
     Decided(Job),
-    /// A job ended.
+    /// A job ended. A later line is of a later run, where the result was another one.
     Ended {
         /// The job's number.
         job: u32,
@@ -185,7 +185,7 @@ impl Record {
                 }
                 (Line::Ended { job, outcome }, Some(record)) => {
                     if (job as usize) < record.jobs.len() {
-                        record.outcomes.entry(job).or_insert((outcome, time));
+                        record.outcomes.insert(job, (outcome, time));
                     }
                 }
                 (Line::Ran(ran), Some(record)) => record.runs.push((ran, time)),
@@ -203,9 +203,12 @@ impl Record {
         decided.chain(ended).chain(ran).fold(self.started, DateTime::max)
     }
 
-    /// True if the search came to its end.
+    /// True if the search came to its end, and nothing was decided since.
     pub fn is_done(&self) -> bool {
-        self.runs.last().is_some_and(|(ran, _)| ran.done)
+        let decided = self.jobs.iter().map(|(_, time)| *time).max();
+        self.runs
+            .last()
+            .is_some_and(|(ran, time)| ran.done && decided <= Some(*time))
     }
 }
 

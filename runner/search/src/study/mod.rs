@@ -14,10 +14,12 @@
 //! non-dominated sorting. When no result is to come, the best trial of a rung goes on although there are
 //! fewer than `factor`, so that one comes to the end.
 
+mod expected;
 mod pruner;
 mod score;
 mod state;
 
+pub use expected::expected_jobs;
 pub use score::{Score, best, fronts};
 pub use state::Study;
 

@@ -2,7 +2,7 @@
 
 use super::curves::{evaluate, loss, measured};
 use super::{Draws, outcome, run, search, study};
-use runner_search::study::{Job, Next, Outcome};
+use runner_search::study::{Job, Next, Outcome, expected_jobs};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -47,6 +47,21 @@ fn hyperband_has_the_table_of_the_paper() {
             [0, 0, 0, 8, 2],
             [0, 0, 0, 0, 5],
         ]
+    );
+}
+
+/// Of one loop of brackets, the table's sums over them.
+#[test]
+fn the_jobs_to_expect() {
+    let hyperband = json!({ "hyperband": { "resource": "train.total_timesteps", "min": 1 } });
+    let keys = json!({ "pruner": hyperband, "synchronous": true, "batch": 143, "trials": 143 });
+    assert_eq!(expected_jobs(&search(keys), 5), [81, 61, 35, 19, 10]);
+    assert_eq!(expected_jobs(&search(json!({ "trials": 2000 })), 1), [2000]);
+    let counts = expected_jobs(&asha(json!({ "trials": 243 })), 5);
+    assert_eq!(counts[0], 243);
+    assert!(
+        (81..100).contains(&counts[1]) && (1..9).contains(&counts[4]),
+        "{counts:?}"
     );
 }
 

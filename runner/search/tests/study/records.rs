@@ -148,6 +148,11 @@ fn a_decision_replaces_those_from_its_number_on() {
     let job = record_job(&lines[5]);
     assert_eq!(job.job, 2);
     lines.push(Line::Decided(Job { seen: 1, ..job }));
+    // The result is another one when it is computed again.
+    lines.push(Line::Ended {
+        job: 1,
+        outcome: outcome(0.25),
+    });
     // After a line that is missing.
     lines.push(Line::Decided(Job {
         job: 9,
@@ -157,7 +162,9 @@ fn a_decision_replaces_those_from_its_number_on() {
     assert_eq!(record.jobs.len(), 3);
     assert_eq!(record.jobs[2].0.seen, 1);
     assert_eq!(record.outcomes.keys().copied().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(record.outcomes[&1].0, outcome(0.25));
     assert_eq!(record.trials()[2].state, TrialState::Running);
+    assert!(!record.is_done());
 }
 
 #[test]
@@ -269,7 +276,9 @@ fn various() -> Vec<Line> {
             "train.with.n_epochs": { "integer": [1, 10], "step": 4 },
             "train.with.n_steps": { "log_integer": [64, 2048] },
             "train.with.policy_kwargs.net_arch": { "choice": [[64], [64, 64]] },
-            "train.with.clip": { "choice": [null, 0.2], "when": { "train.with.policy_kwargs.net_arch": [[[64, 64]]] } },
+            "train.with.clip": {
+                "choice": [null, 0.2], "when": { "train.with.policy_kwargs.net_arch": [[[64, 64]]] },
+            },
         },
         "objective": { "maximize": "evaluate.utility" },
         "constraints": ["evaluate.drawdown <= 0.3"],
@@ -409,7 +418,8 @@ print(json.dumps(checked))
     let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
     let run = "20260921-100000";
     let common = json!({
-        "train.with.gamma": 0.9, "train.with.ent_coef": 0.02, "train.with.n_epochs": 5, "train.with.n_steps": 128,
+        "train.with.gamma": 0.9, "train.with.ent_coef": 0.02,
+        "train.with.n_epochs": 5, "train.with.n_steps": 128,
     });
     let params = |others: Value| {
         let mut params = common.clone();
@@ -421,36 +431,40 @@ print(json.dumps(checked))
     };
     let arch = "train.with.policy_kwargs.net_arch";
     let violation = |by: f64| json!({ "constraints": [by] });
-    assert_eq!(
-        checked,
-        json!({
-            "name": "market-0123abcd",
-            "direction": "MAXIMIZE",
-            "attributes": { "metrics": ["evaluate.utility"], "pipeline": "market", "runs": [run] },
-            "best": 0,
-            "trials": [
-                [0, "COMPLETE", 3.0, params(json!({ "train.with.learning_rate": 0.001, arch: "[64]" })),
-                    { "10": 1.0, "30": 3.0 }, { "rung": 1, "run": run, "seconds": 3.0, "seeds": [[2.5], [3.5]] },
-                    violation(0.0), "0:00:03"],
-                // The learning rate is outside the range that is searched.
-                [1, "PRUNED", 0.25, params(json!({ "train.with.clip": null, arch: "[64,64]" })), { "10": 0.25 },
-                    { "rung": 0, "run": run, "seconds": 1.5, "seeds": [[0.0], [0.5]], "train.with.learning_rate": 1.0 },
-                    violation(0.2), "0:00:01"],
-                [2, "FAIL", null,
-                    params(json!({ "train.with.learning_rate": 0.0001, "train.with.clip": 0.2, arch: "[64,64]" })), {},
-                    { "error": "diverged, at step 7", "run": run, "seconds": 0.0 }, {}, "0:00:01"],
-                [3, "RUNNING", null,
-                    params(json!({ "train.with.learning_rate": 0.002, "train.with.clip": 0.2, arch: "[64,64]" })), {},
-                    { "seconds": 0.0 }, {}, null],
+    let (rate, clip) = ("train.with.learning_rate", "train.with.clip");
+    let expected = json!({
+        "name": "market-0123abcd",
+        "direction": "MAXIMIZE",
+        "attributes": { "metrics": ["evaluate.utility"], "pipeline": "market", "runs": [run] },
+        "best": 0,
+        "trials": [
+            [
+                0, "COMPLETE", 3.0, params(json!({ rate: 0.001, arch: "[64]" })), { "10": 1.0, "30": 3.0 },
+                { "rung": 1, "run": run, "seconds": 3.0, "seeds": [[2.5], [3.5]] }, violation(0.0), "0:00:03",
             ],
-            "distributions": {
-                "train.with.clip": "CategoricalDistribution(choices=(None, 0.2))",
-                "train.with.ent_coef": "FloatDistribution(high=0.04, log=False, low=0.0, step=0.02)",
-                "train.with.gamma": "FloatDistribution(high=0.999, log=False, low=0.8, step=None)",
-                "train.with.n_epochs": "IntDistribution(high=9, log=False, low=1, step=4)",
-                "train.with.n_steps": "IntDistribution(high=2048, log=True, low=64, step=1)",
-                arch: "CategoricalDistribution(choices=('[64]', '[64,64]'))",
-            },
-        })
-    );
+            // The learning rate is outside the range that is searched.
+            [
+                1, "PRUNED", 0.25, params(json!({ clip: null, arch: "[64,64]" })), { "10": 0.25 },
+                { "rung": 0, "run": run, "seconds": 1.5, "seeds": [[0.0], [0.5]], rate: 1.0 },
+                violation(0.2), "0:00:01",
+            ],
+            [
+                2, "FAIL", null, params(json!({ rate: 0.0001, clip: 0.2, arch: "[64,64]" })), {},
+                { "error": "diverged, at step 7", "run": run, "seconds": 0.0 }, {}, "0:00:01",
+            ],
+            [
+                3, "RUNNING", null, params(json!({ rate: 0.002, clip: 0.2, arch: "[64,64]" })), {},
+                { "seconds": 0.0 }, {}, null,
+            ],
+        ],
+        "distributions": {
+            clip: "CategoricalDistribution(choices=(None, 0.2))",
+            "train.with.ent_coef": "FloatDistribution(high=0.04, log=False, low=0.0, step=0.02)",
+            "train.with.gamma": "FloatDistribution(high=0.999, log=False, low=0.8, step=None)",
+            "train.with.n_epochs": "IntDistribution(high=9, log=False, low=1, step=4)",
+            "train.with.n_steps": "IntDistribution(high=2048, log=True, low=64, step=1)",
+            arch: "CategoricalDistribution(choices=('[64]', '[64,64]'))",
+        },
+    });
+    assert_eq!(checked, expected);
 }
