@@ -23,15 +23,18 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path, hint: &str) -> Result<Optio
 }
 
 /// The failure to write a file of the history.
-pub(crate) fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + Copy {
+pub fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + Copy {
     move |err| {
         Failure::at("cannot write", path)(err)
             .hint("set `RUNNER_HOME` to a writable directory with free disk space")
     }
 }
 
-/// Formats a document as text.
-pub(crate) fn text(value: &impl Serialize) -> io::Result<String> {
+/// Formats a document as text, with its checksum.
+///
+/// # Errors
+/// If it cannot be serialised.
+pub fn text(value: &impl Serialize) -> io::Result<String> {
     let mut text = serde_json::to_string(value)?;
     checksummed::add_checksum(&mut text);
     Ok(text)
@@ -66,7 +69,10 @@ pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// The entries of a directory with their names, sorted; empty if the directory does not exist.
-pub(crate) fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
     let entries = match std::fs::read_dir(dir) {
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>),

@@ -14,6 +14,7 @@
 //! └── logs/            the logs of `run:` stages that did not finish
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
 //! HOME/trials.jsonl        the policies that were evaluated, and on what: see [`trials`]
+//! HOME/searches/ID.jsonl   the decisions and results of searches, which `runner-search` writes
 //! ```
 //!
 //! [`survey`], [`last`] and [`load`] read runs, [`Follower`] reads a run in progress, and [`Writer`] writes
@@ -23,7 +24,7 @@ mod builder;
 pub mod compare;
 mod computed;
 mod decision;
-mod document;
+pub mod document;
 pub mod earlier;
 pub mod figures;
 mod find;

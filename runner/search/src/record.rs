@@ -6,11 +6,12 @@ use crate::study::{Job, Outcome};
 use cache::{checksummed, regular_file, shared};
 use chrono::{DateTime, Utc};
 use runner_engine::{Failure, stamp};
+use runner_history::document::{self, unwritable};
 use runner_pipeline::Search;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -121,16 +122,10 @@ pub fn stop_file(home: &Path, id: &str) -> PathBuf {
 /// # Errors
 /// If the directory or a record cannot be read.
 pub fn list(home: &Path) -> Result<Vec<Record>, Failure> {
-    let dir = home.join("searches");
-    let entries = match std::fs::read_dir(&dir) {
-        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
-    };
     let mut records = Vec::new();
-    for entry in entries.map_err(Failure::at("cannot read", &dir))? {
-        let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "jsonl") {
-            records.extend(Record::read(&path)?);
+    for (name, entry) in document::entries(&home.join("searches"))? {
+        if name.ends_with(".jsonl") {
+            records.extend(Record::read(&entry.path())?);
         }
     }
     records.sort_by_key(|record| (std::cmp::Reverse(record.latest()), record.header.id.clone()));
@@ -268,18 +263,9 @@ impl Writer {
                 line: line.clone(),
                 time,
             };
-            let mut line =
-                serde_json::to_string(&stamped).map_err(|err| unwritable(&self.path)(err.into()))?;
-            checksummed::add_checksum(&mut line);
+            let line = document::text(&stamped).map_err(unwritable(&self.path))?;
             text += &(line + "\n");
         }
         self.file.write_all(text.as_bytes()).map_err(unwritable(&self.path))
-    }
-}
-
-fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + Copy {
-    move |err| {
-        Failure::at("cannot write", path)(err)
-            .hint("set `RUNNER_HOME` to a writable directory with free disk space")
     }
 }

@@ -1,6 +1,8 @@
 //! Searches over simulated learning curves: the jobs are a function of the results alone, and pruning finds
 //! what full evaluation finds.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod curves;
 mod decisions;
 mod pruning;
