@@ -74,7 +74,7 @@ pub(crate) fn search(function: &Function, name: SamplerName, seed: u64, trials: 
 }
 
 /// The searches of all seeds, over the CPUs.
-fn searches(function: &Function, name: SamplerName, trials: usize, seeds: u64) -> Vec<Vec<(f64, f64)>> {
+pub fn searches(function: &Function, name: SamplerName, trials: usize, seeds: u64) -> Vec<Vec<(f64, f64)>> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     std::thread::scope(|scope| {
         let worker = |first: u64| {

@@ -4,9 +4,10 @@
 //! The distribution is a function of the trials seen: each generation's worth of them, in the order of their
 //! numbers, is one update, whichever distribution they were drawn from. A trial far from the mean (a given
 //! one, or one drawn before the distribution had moved) counts at a bounded distance (Hansen, "Injecting
-//! external solutions into CMA-ES", 2011). Trials of earlier searches set the first mean, the best of them.
+//! external solutions into CMA-ES", 2011). The first mean is the best of the startup's trials and of those of
+//! earlier searches.
 
-use super::{Ask, Observed, Sampler, rank};
+use super::{Ask, Observed, STARTUP, Sampler, rank, sobol};
 use crate::Settings;
 use crate::space::Space;
 use stages_numerics::cma::Constants;
@@ -31,6 +32,9 @@ impl Sampler for CmaEs {
         let n = ask.space.parameters.len();
         if n == 0 {
             return Settings::new();
+        }
+        if ask.is_startup() {
+            return ask.untried([ask.space.settings(|i, _| sobol(ask.seed, ask.trial, i))]);
         }
         let mut random = ask.random();
         let distribution = Distribution::replay(ask, n);
@@ -70,11 +74,14 @@ impl Distribution {
             let point = ask.space.point(&observed.settings);
             point.iter().map(|at| at.unwrap_or(0.5) as f32).collect()
         };
-        let population = 4 + (3.0 * libm::log(n as f64)) as usize;
+        // Smaller by 2 than the tutorial's: with few trials, more generations measured better.
+        let population = (2 + (3.0 * libm::log(n as f64)) as usize).max(4);
         let constants = Constants::new(population, n, true);
-        let earlier = ask.observed.partition_point(|observed| observed.trial == u32::MAX);
-        let (earlier, own) = ask.observed.split_at(earlier);
-        let best = rank::order(earlier).first().map(|&i| &earlier[i]);
+        // Trials of earlier searches are before all others.
+        let is_start =
+            |observed: &Observed| observed.trial == u32::MAX || (observed.trial as usize) < STARTUP;
+        let (start, own) = ask.observed.split_at(ask.observed.partition_point(is_start));
+        let best = rank::order(start).first().map(|&i| &start[i]);
         let mut distribution = Self {
             mean: best.map_or_else(|| vec![0.5; n], point),
             std: STD,

@@ -2,21 +2,33 @@
 //! one (Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles
 //! for better empirical performance", 2023).
 //!
-//! The best tenth of the trials, at most 25, are *good*; the others, those under way among them, are *bad*. Both
-//! get a density: a mixture of one product kernel for each trial and of a wide one. Of candidates that are
-//! drawn from the density of the good, the proposal is the one with the largest ratio of the densities.
-//! Parameters with the same condition are a group with densities of its own, over the trials in which it is
-//! active.
+//! The best of the trials are *good*; the others, those under way among them, are *bad*. Both get a density: a
+//! mixture of one product kernel for each trial and of a wide one. Of candidates that are drawn from the
+//! density of the good, the proposal is the one with the largest ratio of the densities.
+//!
+//! Parameters with the same condition are a group with densities of its own. It differs from Optuna in what
+//! measured better on the functions of `bench`: the good trials of a group are the best of those in which it
+//! is active, and not those of the best of all that happen to be, so that a branch that has not won yet is
+//! explored where it is at its best; the good are 15 % and the candidates 64 (Optuna: 10 % and 24); a choice's
+//! prior is four times as heavy.
 
 use super::{Ask, Sampler, rank, sobol};
 use crate::Settings;
 use crate::space::{Parameter, Point, Space};
 use stages_numerics::normal;
 use stages_numerics::random::Random;
+use std::cmp::Ordering;
 use std::f64::consts::PI;
 
 /// The candidates of a group.
-const CANDIDATES: usize = 24;
+const CANDIDATES: usize = 64;
+
+/// The share of the trials that is good, and the most of them.
+const GOOD: f64 = 0.15;
+const MOST: usize = 25;
+
+/// The weight of all values of a choice beside the one that a trial has, over the number of kernels.
+const CHOICE_PRIOR: f64 = 4.0;
 
 /// The last trials of a density that count fully; those before count the less, the older they are.
 const RECENT: usize = 25;
@@ -31,12 +43,13 @@ impl Sampler for Tpe {
             return ask.untried([ask.space.settings(|i, _| sobol(ask.seed, ask.trial, i))]);
         }
         let mut random = ask.random();
-        let (good, bad) = split(ask);
+        let trials = Trials::new(ask);
         let groups = groups(ask.space);
         let candidates: Vec<Vec<Vec<f64>>> = groups
             .iter()
             .map(|group| {
-                let density = |points: &[Point]| Density::new(ask.space, group, points);
+                let (good, bad) = trials.split(group);
+                let density = |points: &[Vec<f64>]| Density::new(ask.space, group, points);
                 candidates(&density(&good), &density(&bad), &mut random)
             })
             .collect();
@@ -54,27 +67,54 @@ impl Sampler for Tpe {
     }
 }
 
-/// The points of the good and of the bad trials, each in the order of their numbers.
-fn split(ask: &Ask<'_>) -> (Vec<Point>, Vec<Point>) {
-    let n = ask.observed.len();
-    let count = if ask.observed.iter().any(|observed| observed.losses.len() > 1) {
-        n.div_ceil(10)
-    } else {
-        n.div_ceil(10).min(25)
-    };
-    let mut is_good = vec![false; n];
-    for &i in rank::order(ask.observed).iter().take(count) {
-        is_good[i] = true;
+/// The trials of a search.
+#[derive(Debug)]
+struct Trials {
+    /// The points of the trials with results, in the order of their numbers.
+    seen: Vec<Point>,
+    /// Their indices, best first.
+    order: Vec<usize>,
+    /// The points of those under way.
+    running: Vec<Point>,
+    /// True if there are several objectives.
+    is_front: bool,
+}
+
+impl Trials {
+    fn new(ask: &Ask<'_>) -> Self {
+        let mut running: Vec<Point> = ask.running.iter().map(|settings| ask.space.point(settings)).collect();
+        running.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+        Self {
+            seen: ask
+                .observed
+                .iter()
+                .map(|observed| ask.space.point(&observed.settings))
+                .collect(),
+            order: rank::order(ask.observed),
+            running,
+            is_front: ask.observed.iter().any(|observed| observed.losses.len() > 1),
+        }
     }
-    let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for (observed, is_good) in ask.observed.iter().zip(is_good) {
-        let point = ask.space.point(&observed.settings);
-        if is_good { good.push(point) } else { bad.push(point) }
+
+    /// The coordinates in a group of the good trials and of the others, among those in which it is active,
+    /// each in the order of their numbers.
+    fn split(&self, group: &[usize]) -> (Vec<Vec<f64>>, Vec<Vec<f64>>) {
+        let at = |point: &Point| -> Option<Vec<f64>> {
+            group.iter().map(|&i| point.get(i).copied().flatten()).collect()
+        };
+        let seen: Vec<Option<Vec<f64>>> = self.seen.iter().map(at).collect();
+        let active: Vec<usize> = self.order.iter().copied().filter(|&i| seen[i].is_some()).collect();
+        let count = (GOOD * active.len() as f64).ceil() as usize;
+        let count = if self.is_front { count } else { count.min(MOST) };
+        let mut is_good = vec![false; seen.len()];
+        active.iter().take(count).for_each(|&i| is_good[i] = true);
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        for (at, is_good) in seen.into_iter().zip(is_good) {
+            if is_good { good.extend(at) } else { bad.extend(at) }
+        }
+        bad.extend(self.running.iter().filter_map(at));
+        (good, bad)
     }
-    let mut running: Vec<Point> = ask.running.iter().map(|settings| ask.space.point(settings)).collect();
-    running.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    bad.extend(running);
-    (good, bad)
 }
 
 /// The parameters with the same condition, which are active together.
@@ -126,10 +166,8 @@ enum Kernel {
 }
 
 impl<'a> Density<'a> {
-    /// The density of these points, of which those count in which the group is active.
-    fn new(space: &'a Space, group: &[usize], points: &[Point]) -> Self {
-        let at = |point: &Point| group.iter().map(|&i| point.get(i).copied().flatten()).collect();
-        let points: Vec<Vec<f64>> = points.iter().filter_map(at).collect();
+    /// The density of trials at these coordinates of the group.
+    fn new(space: &'a Space, group: &[usize], points: &[Vec<f64>]) -> Self {
         let mut weights = recency(points.len());
         weights.push(1.0);
         let total: f64 = weights.iter().sum();
@@ -226,7 +264,7 @@ fn recency(n: usize) -> Vec<f64> {
 fn kernels(parameter: &Parameter, at: &[f64]) -> Vec<Kernel> {
     if parameter.is_choice() {
         let count = parameter.count().unwrap_or(1) as usize;
-        let prior = 1.0 / (at.len() + 1) as f64;
+        let prior = CHOICE_PRIOR / (at.len() + 1) as f64;
         let total = 1.0 + count as f64 * prior;
         let kernel = |at: &f64| {
             let mut weights = vec![prior / total; count];
@@ -298,8 +336,14 @@ mod tests {
             "c": {"choice": ["a", "b", "c"]},
         }));
         let mut random = Random::new(&[4]);
-        let points: Vec<Point> = (0..30)
-            .map(|_| space.point(&space.settings(|_, _| random.uniform())))
+        let points: Vec<Vec<f64>> = (0..30)
+            .map(|_| {
+                space
+                    .point(&space.settings(|_, _| random.uniform()))
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            })
             .collect();
         let density = Density::new(&space, &[0, 1, 2], &points);
         let names: Vec<&str> = space
