@@ -33,6 +33,8 @@ pub(crate) enum BenchTarget {
     Device,
     /// Overhead of runs that are cached, partly cached and not cached, and of the store.
     Cache,
+    /// Regret of the samplers of searches on known functions beside Optuna's, and time per proposal.
+    Search,
 }
 
 /// Run benchmarks on this machine.
@@ -97,6 +99,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
+        BenchTarget::Search => value(&runner_search::bench::bench()),
     };
     if session.json {
         output::print_json(&result)
@@ -186,8 +189,11 @@ fn table(rows: &Value) -> String {
     text::table(&header, &body, &right)
 }
 
-/// A number with three digits or a thousands separator.
+/// A number with three digits or a thousands separator; a small one by its power of ten.
 fn figure(value: f64) -> String {
+    if value != 0.0 && value.abs() < 0.1 {
+        return format!("{value:.1e}");
+    }
     if value.abs() < 1000.0 {
         return format!("{value:.2}");
     }

@@ -12,7 +12,7 @@ use stages_numerics::statistics::median;
 use std::time::Instant;
 
 /// The searches of each sampler, each with a seed of its own.
-pub const SEEDS: u64 = 20;
+const SEEDS: u64 = 20;
 
 /// The trials after which the regret is taken.
 const BUDGETS: [usize; 2] = [64, 200];
@@ -30,7 +30,7 @@ pub struct BenchRow {
     pub median_regret: f64,
     /// The median of Optuna's sampler.
     pub optuna: Option<f64>,
-    /// The time of the proposals after the first half of the trials, in milliseconds.
+    /// The median time of the last eight proposals, in milliseconds.
     pub milliseconds_per_proposal: f64,
 }
 
@@ -93,8 +93,8 @@ pub fn searches(function: &Function, name: SamplerName, trials: usize, seeds: u6
     })
 }
 
-/// The rows of these samplers, all if there are none, over so many seeds.
-pub fn bench(samplers: &[SamplerName], seeds: u64) -> Vec<BenchRow> {
+/// The rows of all samplers on the functions that they can search.
+pub fn bench() -> Vec<BenchRow> {
     let reference: Vec<Reference> =
         serde_json::from_str(include_str!("../../reference/optuna.json")).unwrap_or_default();
     let all = [
@@ -105,20 +105,17 @@ pub fn bench(samplers: &[SamplerName], seeds: u64) -> Vec<BenchRow> {
         SamplerName::Gp,
     ];
     let mut rows = Vec::new();
-    for name in all
-        .into_iter()
-        .filter(|name| samplers.is_empty() || samplers.contains(name))
-    {
+    for name in all {
         for function in FUNCTIONS {
             if sampler(name).refuses(&function.space(), 1).is_some() {
                 continue;
             }
-            let searches = searches(&function, name, BUDGETS[1], seeds);
+            let searches = searches(&function, name, BUDGETS[1], SEEDS);
             for trials in BUDGETS {
                 let mut regrets: Vec<f64> = searches.iter().map(|search| search[trials - 1].0).collect();
                 let mut seconds: Vec<f64> = searches
                     .iter()
-                    .flat_map(|search| search[trials / 2..trials].iter().map(|(_, seconds)| *seconds))
+                    .flat_map(|search| search[trials - 8..trials].iter().map(|(_, seconds)| *seconds))
                     .collect();
                 let same = |row: &&Reference| {
                     row.function == function.name && row.sampler == name && row.trials == trials

@@ -168,8 +168,8 @@ fn proposals_are_pinned() {
     insta::assert_snapshot!(NAMES.map(line).join("\n"), @r#"
     {"clip":0.1,"gamma":0.92176,"layers":2,"policy":"mlp","rate":0.000740524,"steps":512,"units":93}
     {"clip":0.1,"gamma":0.864626,"layers":2,"policy":"mlp","rate":0.00599895,"steps":128,"units":19}
-    {"clip":0.2,"gamma":0.823731,"layers":2,"policy":"mlp","rate":0.0000856474,"steps":320,"units":10}
-    {"a":0.124481,"b":0.000177013,"c":17,"d":0.75}
+    {"clip":0.2,"gamma":0.831104,"layers":1,"policy":"mlp","rate":0.000231266,"steps":320,"units":16}
+    {"a":0.17896,"b":0.00585813,"c":16,"d":0.5}
     {"clip":0.1,"gamma":0.8,"layers":1,"policy":"mlp","rate":0.0000241466,"steps":320,"units":8}
     "#);
 }
