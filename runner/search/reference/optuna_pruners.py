@@ -29,9 +29,8 @@ def measured(a, b, c, d, resource):
     return loss(a, b, c, d, resource) + 0.1 * noise / math.sqrt(resource)
 
 
-def regret(seed):
+def search(seed, sampler):
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=1, reduction_factor=3)
-    sampler = optuna.samplers.RandomSampler(seed=seed)
     study = optuna.create_study(sampler=sampler, pruner=pruner)
     spent, under_way = 0, []
     while spent < BUDGET:
@@ -51,10 +50,11 @@ def regret(seed):
             under_way.append((trial, point, rung + 1))
     done = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.COMPLETE]
     best = min(done, key=lambda trial: trial.value)
-    return loss(*(best.params[name] for name in "abcd"), 81), len(study.trials), len(done)
+    return loss(*(best.params[name] for name in "abcd"), 81)
 
 
-print("seed,loss,trials,complete")
-for seed in range(20):
-    value, trials, complete = regret(seed)
-    print(f"{seed},{value!r},{trials},{complete}")
+print("seed,random,tpe")
+for seed in range(200):
+    random = search(seed, optuna.samplers.RandomSampler(seed=seed))
+    tpe = search(seed, optuna.samplers.TPESampler(seed=seed, constant_liar=True))
+    print(f"{seed},{random!r},{tpe!r}", flush=True)
