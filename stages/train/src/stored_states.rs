@@ -10,6 +10,7 @@ use crate::checkpoint;
 use crate::train_state::TrainState;
 use cache::{Blob, BlobRef, MemoKey, Store};
 use stages_core::{Context, StageError, memo_key};
+use std::ops::RangeInclusive;
 
 /// A training's state as bytes: its train state, and the training data that this does not hold, if any.
 #[derive(Debug)]
@@ -81,18 +82,18 @@ impl StoredStates {
         Ok(steps)
     }
 
-    /// The furthest state after the step `after` that `accept` takes, with its training data.
+    /// The furthest state at one of the `steps` that `accept` takes, with its training data.
     pub(crate) fn furthest(
         &self,
         context: &Context,
-        after: u64,
+        steps: RangeInclusive<u64>,
         accept: impl Fn(&TrainState) -> bool,
     ) -> Result<Option<(TrainState, Option<Vec<u8>>)>, StageError> {
-        let steps = match context.fresh {
+        let stored = match context.fresh {
             true => Vec::new(),
             false => self.steps(&context.store, Store::memo)?,
         };
-        for step in steps.into_iter().rev().take_while(|&step| step > after) {
+        for step in stored.into_iter().rev().filter(|step| steps.contains(step)) {
             let Some(value) = context.store.memo(self.state(step))? else {
                 continue;
             };

@@ -209,7 +209,10 @@ fn start<'a>(
     let accepts =
         |algorithm: &dyn Algorithm, state: &TrainState| state.fits(&fresh) && algorithm.reaches(state);
     let stored = |algorithm: &dyn Algorithm, after: u64| match stored {
-        Some(stored) => stored.furthest(context, after, |state| accepts(algorithm, state)),
+        Some(stored) => {
+            let steps = after + 1..=algorithm.common().last_step();
+            stored.furthest(context, steps, |state| accepts(algorithm, state))
+        }
         None => Ok(None),
     };
     let mut saved = match saved {

@@ -74,16 +74,15 @@ pub(super) fn keep_state(stored: &StoredStates, store: &Store, folder: &Path) ->
     stored.put(store, state.step, &saved)
 }
 
-/// Writes the furthest stored state of a step that training `reaches` to `folder`, where that has none that
-/// is further.
+/// Writes the furthest stored state up to a step to `folder`, where that has none that is further.
 pub(super) fn restore(
     stored: &StoredStates,
     context: &Context,
     folder: &Path,
-    reaches: impl Fn(u64) -> bool,
+    last: u64,
 ) -> Result<(), StageError> {
-    let here = checkpoint::step(folder).filter(|&step| reaches(step));
-    let found = stored.furthest(context, here.unwrap_or(0), |state| reaches(state.step))?;
+    let here = checkpoint::step(folder).filter(|&step| step <= last);
+    let found = stored.furthest(context, here.unwrap_or(0) + 1..=last, |_| true)?;
     let Some((state, Some(data))) = found else {
         return Ok(());
     };

@@ -74,9 +74,9 @@ impl PythonTrainConfig {
         self.until.unwrap_or(self.total_timesteps)
     }
 
-    /// True if training up to `until` passes through a checkpoint at a step.
-    pub(super) fn reaches(&self, step: u64) -> bool {
-        self.until.is_none_or(|until| step < until)
+    /// The last step of a checkpoint that training goes on from.
+    pub(super) fn last_checkpoint(&self) -> u64 {
+        self.until.map_or(u64::MAX, |until| until.saturating_sub(1))
     }
 
     /// Checks all values.

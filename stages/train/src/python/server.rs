@@ -365,7 +365,7 @@ impl<'a> Server<'a> {
         let found = match saved {
             Saved::Nothing => None,
             Saved::Damaged(_) => Some(None),
-            Saved::State(state) if !self.config.reaches(state.step) => None,
+            Saved::State(state) if state.step > self.config.last_checkpoint() => None,
             Saved::State(state) => Some(self.fitting(*state)),
         };
         let Some((state, beside, seed)) = found.clone().flatten() else {

@@ -66,7 +66,7 @@ impl StageKind for PythonTrain {
         let key = scratch_key(config, given)?;
         let mut steps = StoredStates::new(key).steps(given.store, Store::peek_memo)?;
         steps.extend(checkpoint::step(&given.store.scratch_path(key)));
-        let begun = steps.into_iter().filter(|&step| config.reaches(step)).max();
+        let begun = steps.into_iter().filter(|&step| step <= config.last_checkpoint()).max();
         let end = config.end();
         Ok(Some(Share::new("steps", begun.unwrap_or(0).min(end), end)))
     }
@@ -118,7 +118,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
     }
     let key = scratch_key(config, &given)?;
     let (scratch, stored) = (context.store.scratch(key)?, StoredStates::new(key));
-    beside::restore(&stored, context, &scratch, |step| config.reaches(step))?;
+    beside::restore(&stored, context, &scratch, config.last_checkpoint())?;
     let home = context.store.workspace()?;
     let project = project_files(&context.sources, home.path())?.into_iter().collect();
     let arrays = Arrays::new(&spec, config.n_envs)?;
