@@ -21,7 +21,8 @@ pub(super) enum Rule {
 impl Rule {
     pub(super) fn new(pruner: &Pruner) -> Self {
         match pruner {
-            Pruner::None | Pruner::Median(_) => Self::Median,
+            Pruner::None => Self::Halving(1),
+            Pruner::Median(_) => Self::Median,
             Pruner::Asha(rungs) | Pruner::Hyperband(rungs) => Self::Halving(rungs.factor.max(2) as usize),
         }
     }
