@@ -13,6 +13,7 @@
 //! | [`export`] | a study of Optuna, a table |
 
 pub mod bench;
+pub mod driver;
 pub mod export;
 pub mod importance;
 pub mod record;

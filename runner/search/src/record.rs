@@ -2,6 +2,7 @@
 //! each that ended. The search is a function of its settings and of the results, so that the record is a
 //! convenience: without it, the same search comes to the same jobs, whose stages are cached.
 
+use crate::sampler::Observed;
 use crate::study::{Job, Outcome};
 use cache::{checksummed, regular_file, shared};
 use chrono::{DateTime, Utc};
@@ -79,6 +80,9 @@ pub struct Header {
     pub rungs: Vec<Option<u64>>,
     /// The file's own settings in the space.
     pub own: crate::Settings,
+    /// The trials of earlier searches that it began with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warm: Vec<Observed>,
 }
 
 /// A line and its time.

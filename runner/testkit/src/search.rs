@@ -74,6 +74,7 @@ pub fn write_search(home: &Path, run: Option<&str>) -> Writer {
         search: search.unwrap(),
         rungs: RUNGS.into(),
         own: settings(0),
+        warm: Vec::new(),
     };
     let mut writer = Writer::open(home, SEARCH).unwrap();
     let start = "2026-11-28T21:00:00Z".parse().unwrap();

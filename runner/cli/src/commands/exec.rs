@@ -13,18 +13,19 @@ use cache::{Store, StoreGuard};
 use clap::{Args, ValueEnum};
 use runner_engine::executor::WorkerProcess;
 use runner_engine::{
-    Control, Event, Failure, Options, Reporter, StageStatus, Stamped, Summary, exit, run_pipeline, text,
+    Control, Event, Failure, Grow, Options, Reporter, StageStatus, Stamped, Summary, exit, run_pipeline, text,
 };
 use runner_history::policies::{self, Judged, Registered};
-use runner_history::trials::Recorder;
+use runner_history::trials::{Planned, Recorder, Trials};
 use runner_history::{self as history, ResolvedPipeline, Run, marks};
 use runner_lookahead::Verdict;
-use runner_pipeline::{Isolation, Promote, Work};
+use runner_pipeline::{Isolation, Pipeline, Promote, Work};
 use runner_report::notify::{self, Message};
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use runner_report::track::Tracking;
 use runner_report::{self as report, results_table};
 use runner_sandbox::peak_memory;
+use runner_search::driver::{self as search, Driver, Searched};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -185,7 +186,15 @@ fn prepare(
     let pipeline = saved
         .as_ref()
         .map_or_else(|| given(args), |saved| saved.arguments.pipeline());
-    let project = session.project(&pipeline)?;
+    let mut project = session.project(&pipeline)?;
+    let is_search = project.pipeline.search.is_some();
+    if is_search && pipeline.selection.stages.is_empty() && saved.is_none() {
+        // The search says what runs.
+        project.chosen.clear();
+        project.trials = Trials::default();
+    } else if is_search {
+        output::say("note: named stages run with the file's own settings, without the search");
+    }
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
@@ -234,6 +243,8 @@ struct Executed {
     summary: Summary,
     /// The number of damaged files found in the store.
     damaged: usize,
+    /// What came of the search, if the run is one.
+    searched: Option<Searched>,
     verdict: Option<Verdict>,
     tracking: Option<Tracking>,
     /// The result of printing to standard output.
@@ -258,7 +269,31 @@ fn execute(
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
     let mut metrics = Metrics::new(writer.dir(), &project.pipeline.params, &project.pipeline.nodes);
     let home = project.runs.parent().filter(|_| prepared.unrecorded.is_none());
-    let mut tried = home.map(|home| Recorder::new(home, run, &project.pipeline, &project.trials));
+    let night = args.selection.settings.night.as_deref();
+    let night = night.and_then(|night| night.get(..10)?.parse().ok());
+    let root = home.unwrap_or(&prepared.runs);
+    let is_search = project.pipeline.search.is_some() && project.chosen.is_empty();
+    let planned = is_search.then(|| Planned::new(root, night));
+    let load = |further: &[String]| {
+        let given = given(args);
+        let mut settings = given.selection.settings;
+        settings.set.extend_from_slice(further);
+        session.load(&given.pipeline, &settings)
+    };
+    let driver = |planned: Planned| {
+        Driver::new(search::Setup {
+            home: root.to_owned(),
+            run: run.clone(),
+            store: project.store.clone(),
+            base: Pipeline::clone(&project.pipeline),
+            set: args.selection.settings.set.clone(),
+            load: &load,
+            kinds: crate::registry::kinds(),
+            planned,
+        })
+    };
+    let mut driver = planned.clone().map(driver).transpose()?;
+    let mut tried = home.map(|home| Recorder::new(home, run, &project.pipeline, &project.trials, planned));
     let mut reporters: Vec<&mut (dyn Reporter + Send)> = vec![&mut writer, &mut metrics, &mut terminal];
     reporters.extend(tried.as_mut().map(|tried| tried as &mut (dyn Reporter + Send)));
     reporters.extend(lines.as_mut().map(|lines| lines as &mut (dyn Reporter + Send)));
@@ -271,8 +306,10 @@ fn execute(
             options,
             control,
         },
+        driver.as_mut().map(|driver| driver as &mut dyn Grow),
         &mut reporters,
     )?;
+    let searched = driver.map(Driver::conclude).transpose()?;
     let is_checked = args.check == Some(RunCheck::Lookahead) && outcome.summary.exit_code() == exit::DONE;
     let check = || check::after_run(session, project, options, control);
     let verdict = is_checked.then(check).transpose()?;
@@ -294,6 +331,7 @@ fn execute(
         run: writer.finish(),
         summary: outcome.summary,
         damaged: outcome.damaged,
+        searched,
         verdict,
         tracking,
         printed: lines
@@ -317,7 +355,8 @@ fn conclude(
         return Ok((summary.exit_code(), None));
     };
     let is_recorded = prepared.unrecorded.is_none();
-    let concluded = is_recorded.then(|| policies::conclude(&project.pipeline, &ended, &project.store));
+    let pipeline = summary.grown.as_ref().unwrap_or(&project.pipeline);
+    let concluded = is_recorded.then(|| policies::conclude(pipeline, &ended, &project.store));
     let (registered, judged) = concluded.map_or((Ok(Vec::new()), Ok(None)), |concluded| {
         (concluded.registered, concluded.judged)
     });
@@ -331,7 +370,13 @@ fn conclude(
         printed = before.and(output::print(text));
     };
     if shown.is_some() {
-        let mut results = table(&ended, &summary) + &results_table(&ended, &store);
+        let mut results = match &executed.searched {
+            Some(searched) => {
+                let shown = without_trials(&ended);
+                table(&shown) + &results_table(&shown, &store) + &searched.text
+            }
+            None => table(&ended) + &results_table(&ended, &store),
+        };
         results.extend(verdict.as_ref().map(check::page));
         results.extend(registered.iter().map(|registered| as_text(registered)));
         let judged = judged.iter().flatten();
@@ -354,6 +399,9 @@ fn conclude(
         print(&last_lines(session, &ended.id, &summary, began.elapsed(), page));
     }
     uploaded?;
+    if let Some(failure) = executed.searched.and_then(|searched| searched.failure) {
+        return Err(failure);
+    }
     let code = match (summary.exit_code(), &verdict) {
         (exit::DONE, Some(verdict)) => verdict.verdict.exit_code(),
         (code, _) => code,
@@ -484,19 +532,26 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
     }
 }
 
+/// A run without the stages of a search's trials, but for those that the best one shares.
+fn without_trials(run: &Run) -> Run {
+    let mut run = run.clone();
+    run.stages.retain(|stage| !stage.point.contains_key("trial"));
+    run
+}
+
 /// The stages of a run and their final statuses.
-fn table(run: &Run, summary: &Summary) -> String {
-    let rows: Vec<Vec<String>> = summary
+fn table(run: &Run) -> String {
+    let rows: Vec<Vec<String>> = run
         .stages
         .iter()
-        .zip(&run.stages)
-        .map(|((id, status), stage)| {
+        .map(|stage| {
+            let status = stage.status.unwrap_or(StageStatus::Skipped);
             let seconds = match status {
                 StageStatus::Cached => stage.computed_seconds.unwrap_or(0.0),
                 _ => stage.seconds,
             };
             vec![
-                id.clone(),
+                stage.id.clone(),
                 status.name().to_owned(),
                 match status {
                     StageStatus::Skipped => String::new(),

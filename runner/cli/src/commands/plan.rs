@@ -9,6 +9,7 @@ use clap::Args;
 use runner_engine::{self as engine, Failure, Planned, Prediction, row, text};
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{Isolation, Work};
+use runner_search::driver::{Forecast, forecast};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -42,6 +43,8 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         return output::print_document(&session.resolved(file, &args.pipeline.selection.settings)?);
     }
     let project = session.project(&args.pipeline)?;
+    let home = project.runs.parent().unwrap_or(&project.runs);
+    let search = forecast(home, &project.pipeline)?.filter(|_| args.pipeline.selection.stages.is_empty());
     if args.resolved {
         return output::print_json(&ResolvedPipeline::new(&project.pipeline, &project.chosen));
     }
@@ -78,6 +81,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         "runs": runs,
         "depends": depends,
         "expected_seconds": expected,
+        "search": search,
         "fetch_bytes": planned.iter().map(|stage| stage.fetch_bytes).sum::<u64>(),
         "store_bytes": planned.iter().filter_map(|stage| stage.store_bytes).sum::<u64>(),
     });
@@ -131,8 +135,28 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         ));
     }
     out.push('\n');
+    out.extend(search.as_ref().map(searched));
     out.push_str(&programs(&project, &planned));
     output::print(&out)
+}
+
+/// What is left of a search. The stages above are those of the file's own settings.
+fn searched(forecast: &Forecast) -> String {
+    let rows: Vec<Vec<String>> = forecast
+        .rungs
+        .iter()
+        .enumerate()
+        .map(|(i, rung)| row![i + 1, rung.resource, rung.ended, rung.left])
+        .collect();
+    let time = forecast.expected_seconds.map(text::duration);
+    let time = time.map_or_else(String::new, |time| format!(", about {time}"));
+    format!(
+        "search {}: {} of {} trials proposed; the stages above are those of the file's own settings\n{}",
+        forecast.search,
+        forecast.proposed,
+        forecast.trials,
+        text::table(&["rung", "resource", "cached", "left"], &rows, &[0, 1, 2, 3])
+    ) + &format!("{:.0} units of the resource are left{time}\n", forecast.units)
 }
 
 /// The programs that would run with more access than a sandbox gives, one line for each stage of the file.

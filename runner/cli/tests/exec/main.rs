@@ -37,6 +37,7 @@ mod remote;
 mod remote_sources;
 mod rules;
 mod search_command;
+mod searches;
 mod shared;
 mod stocks;
 mod study;

@@ -4,6 +4,7 @@
 
 mod determinism;
 mod failures;
+mod growing;
 mod healing;
 mod hits;
 #[path = "../lab/mod.rs"]

@@ -13,8 +13,8 @@ pub(crate) use player::Player;
 use cache::{ActionKey, ArtifactDigest, Store};
 use runner_engine::executor::{Executor, WorkerProcess};
 use runner_engine::{
-    Control, Event, Failure, Options, Outcome, Past, Planned, Reporter, Run, StageStatus, Stamped, Summary,
-    plan, run_pipeline,
+    Control, Event, Failure, Grow, Options, Outcome, Past, Planned, Reporter, Run, StageStatus, Stamped,
+    Summary, plan, run_pipeline,
 };
 use runner_pipeline::{Isolation, LoadOptions, Pipeline, load_with_sources, named, select};
 use std::collections::{BTreeMap, BTreeSet};
@@ -302,9 +302,24 @@ impl Lab {
 
     /// Runs a pipeline, and calls `on` with each event when it happens.
     pub(crate) fn watch(&self, text: impl Display, setup: Setup, on: impl FnMut(&Event) + Send) -> Ran {
+        self.record(text, &setup, None, on)
+    }
+
+    /// Runs a pipeline of which nothing runs but what is added.
+    pub(crate) fn grow(&self, text: impl Display, setup: Setup, grow: &mut dyn Grow) -> Ran {
+        self.record(text, &setup, Some(grow), |_| {})
+    }
+
+    fn record(
+        &self,
+        text: impl Display,
+        setup: &Setup,
+        grow: Option<&mut dyn Grow>,
+        on: impl FnMut(&Event) + Send,
+    ) -> Ran {
         let (mut recorder, mut watcher) = (Recorder::default(), Watcher(on));
         let reporters: &mut [&mut (dyn Reporter + Send)] = &mut [&mut recorder, &mut watcher];
-        let outcome = self.start(text, &setup, reporters).unwrap();
+        let outcome = self.start(text, setup, grow, reporters).unwrap();
         let events = recorder.0;
         self.past.remember(&events);
         Ran {
@@ -321,13 +336,14 @@ impl Lab {
         text: impl Display,
         reporters: &mut [&mut (dyn Reporter + Send)],
     ) -> Result<Outcome, Failure> {
-        self.start(text, &Setup::default(), reporters)
+        self.start(text, &Setup::default(), None, reporters)
     }
 
     fn start(
         &self,
         text: impl Display,
         setup: &Setup,
+        grow: Option<&mut dyn Grow>,
         reporters: &mut [&mut (dyn Reporter + Send)],
     ) -> Result<Outcome, Failure> {
         let pipeline = self.load(text, setup);
@@ -338,15 +354,19 @@ impl Lab {
             Some(player) => player,
             None => &workers,
         };
+        let chosen = match &grow {
+            Some(_) => Vec::new(),
+            None => chosen(&pipeline, setup),
+        };
         let run = Run {
             pipeline: &pipeline,
-            chosen: &chosen(&pipeline, setup),
+            chosen: &chosen,
             store: &store,
             executor,
             options: &self.options(&pipeline, setup),
             control: &setup.control,
         };
-        run_pipeline(&run, None, reporters)
+        run_pipeline(&run, grow, reporters)
     }
 
     /// Plans a pipeline.

@@ -6,7 +6,7 @@ use super::StageProgress;
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runner_engine::{Event, Reporter, StageEvent, StageStatus, Stamped, text};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,10 @@ pub struct Terminal {
     live: Option<MultiProgress>,
     colour: bool,
     running: BTreeMap<String, Line>,
+    /// The stages of a search's trials, whose ends are notes.
+    of_trials: BTreeSet<String>,
+    /// Their warnings, each of which is shown once.
+    warned: BTreeSet<String>,
     width: usize,
     /// The number of stages, and of those that have ended.
     stages: usize,
@@ -61,6 +65,8 @@ impl Terminal {
             live: live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10))),
             colour,
             running: BTreeMap::new(),
+            of_trials: BTreeSet::new(),
+            warned: BTreeSet::new(),
             width: 8,
             stages: 0,
             over: 0,
@@ -190,7 +196,8 @@ impl Terminal {
             line.clear();
         }
         let failed = status == StageStatus::Failed;
-        if !failed && self.verbosity == Verbosity::Quiet {
+        let is_of_trial = self.of_trials.contains(stage) && self.verbosity < Verbosity::Verbose;
+        if is_of_trial || !failed && self.verbosity == Verbosity::Quiet {
             return;
         }
         let colour = match status {
@@ -251,7 +258,11 @@ impl Reporter for Terminal {
                     .clamp(8, 40);
                 self.stages = stages.len();
                 if self.verbosity > Verbosity::Quiet {
-                    self.print("run", None, &format!("{run}, {}", text::count(stages.len(), "stage")));
+                    let stages = match stages.len() {
+                        0 => String::new(),
+                        count => format!(", {}", text::count(count, "stage")),
+                    };
+                    self.print("run", None, &format!("{run}{stages}"));
                 }
             }
             Event::Note { line } => {
@@ -259,7 +270,14 @@ impl Reporter for Terminal {
                     self.print("note", None, line);
                 }
             }
-            Event::StagesAdded { stages, .. } => self.stages += stages.len(),
+            Event::StagesAdded { stages, resolved } => {
+                self.stages += stages.len();
+                let of_trials = stages
+                    .iter()
+                    .zip(resolved)
+                    .filter(|(_, of)| of["point"]["trial"].is_u64());
+                self.of_trials.extend(of_trials.map(|(stage, _)| stage.clone()));
+            }
             Event::StageStarted {
                 stage,
                 reason,
@@ -308,6 +326,8 @@ impl Reporter for Terminal {
                     let limit = limit.unwrap_or_default();
                     self.print("isolated", None, &format!("{stage}  {isolation}{limit}"));
                 }
+                StageEvent::Warning { message, .. }
+                    if self.of_trials.contains(stage) && !self.warned.insert(message.clone()) => {}
                 StageEvent::Warning { message, hint } => {
                     self.print("warning", Some("33"), &format!("{stage}  {message}"));
                     if let Some(hint) = hint {

@@ -35,9 +35,10 @@ pub const STARTUP: usize = 10;
 
 /// The largest finite space whose untried settings are listed.
 const LISTED: usize = 20_000;
+use serde::{Deserialize, Serialize};
 
 /// A trial that has been evaluated.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
     /// The trial's number.
     pub trial: u32,

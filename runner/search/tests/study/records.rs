@@ -29,6 +29,7 @@ fn header(keys: Value, rungs: &[u64]) -> Header {
         search: search(keys),
         rungs: rungs.iter().copied().map(Some).collect(),
         own: BTreeMap::new(),
+        warm: Vec::new(),
     }
 }
 

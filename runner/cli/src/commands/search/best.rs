@@ -138,7 +138,8 @@ impl Tree {
 /// A trial's settings as a part of a pipeline.
 fn yaml(view: &View, row: &TrialRow, pipeline: Option<&ResolvedPipeline>) -> String {
     let mut tree = Tree::Map(BTreeMap::new());
-    for (name, value) in &row.settings {
+    let (items, settings): (Vec<_>, Vec<_>) = row.settings.iter().partition(|(name, _)| name.contains('['));
+    for (name, value) in settings {
         let parts: Vec<&str> = name.split('.').collect();
         // The name of a port is not that of a parameter.
         let port = || {
@@ -166,6 +167,10 @@ fn yaml(view: &View, row: &TrialRow, pipeline: Option<&ResolvedPipeline>) -> Str
         View::objective(row)
     );
     tree.write(0, &mut out);
+    // An item of a list cannot be set by a part of a pipeline.
+    for (name, value) in items {
+        let _ = writeln!(out, "# --set {}", quoted(&format!("{name}={value}")));
+    }
     out
 }
 
