@@ -23,7 +23,7 @@ use std::path::Path;
 Examples:
   runner search best
   runner search best tune-3fa94c81 > best.yaml   # for `include: [tune.yaml, best.yaml]`
-  runner exec tune.yaml $(runner search best --set)")]
+  eval \"runner exec tune.yaml $(runner search best --set)\"")]
 pub(crate) struct SearchBestArgs {
     /// The search: an id or a unique part of one, a run that searched, or a pipeline; by default the newest.
     #[arg(add = completed(candidates::searches))]
