@@ -51,7 +51,8 @@ pub(crate) struct BenchArgs {
     #[arg(value_enum)]
     pub what: BenchTarget,
     /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size
-    /// from 64 to 1024; with `ingest`: also chains of 7 and 30 million rows. Takes some minutes.
+    /// from 64 to 1024; with `ingest`: also chains of 7 and 30 million rows; with `search`: also the Gaussian
+    /// process at 200 trials. Takes some minutes.
     #[arg(long)]
     pub sweep: bool,
     /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by
@@ -99,7 +100,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
-        BenchTarget::Search => value(&runner_search::bench::bench()),
+        BenchTarget::Search => value(&runner_search::bench::bench(args.sweep)),
     };
     if session.json {
         output::print_json(&result)

@@ -93,8 +93,9 @@ pub fn searches(function: &Function, name: SamplerName, trials: usize, seeds: u6
     })
 }
 
-/// The rows of all samplers on the functions that they can search.
-pub fn bench() -> Vec<BenchRow> {
+/// The rows of all samplers on the functions that they can search; with `sweep`, the Gaussian process goes on
+/// to 200 trials, which takes minutes.
+pub fn bench(sweep: bool) -> Vec<BenchRow> {
     let reference: Vec<Reference> =
         serde_json::from_str(include_str!("../../reference/optuna.json")).unwrap_or_default();
     let all = [
@@ -110,8 +111,14 @@ pub fn bench() -> Vec<BenchRow> {
             if sampler(name).refuses(&function.space(), 1).is_some() {
                 continue;
             }
-            let searches = searches(&function, name, BUDGETS[1], SEEDS);
-            for trials in BUDGETS {
+            let budgets = if sweep || name != SamplerName::Gp {
+                &BUDGETS[..]
+            } else {
+                &BUDGETS[..1]
+            };
+            let most = budgets.iter().copied().max().unwrap_or_default();
+            let searches = searches(&function, name, most, SEEDS);
+            for &trials in budgets {
                 let mut regrets: Vec<f64> = searches.iter().map(|search| search[trials - 1].0).collect();
                 let mut seconds: Vec<f64> = searches
                     .iter()

@@ -238,6 +238,10 @@ impl Kernel {
 /// The probability of a normal distribution between two numbers.
 fn mass_between(mean: f64, std: f64, from: f64, to: f64) -> f64 {
     let (from, to) = ((from - mean) / std, (to - mean) / std);
+    // Below 1e-300: an underflow would cost more than all the rest.
+    if from > 37.5 || to < -37.5 {
+        return 0.0;
+    }
     // In the upper tail, the complements keep the digits.
     if from > 0.0 {
         normal::cdf(-from) - normal::cdf(-to)

@@ -139,11 +139,19 @@ fn values(observed: &[&Observed]) -> Vec<f64> {
     };
     let is_sound: Vec<bool> = observed.iter().map(|observed| rank::class(observed) == 0).collect();
     let sound = values.iter().zip(&is_sound).filter(|(_, is_sound)| **is_sound);
-    let worst = sound.map(|(value, _)| *value).fold(f64::NEG_INFINITY, f64::max);
+    let mut sorted: Vec<f64> = sound.map(|(value, _)| *value).collect();
+    sorted.sort_by(f64::total_cmp);
+    let quantile = |part: usize| {
+        sorted
+            .get((part * sorted.len().saturating_sub(1) + 2) / 4)
+            .copied()
+            .unwrap_or(0.0)
+    };
+    // Tukey's upper fence: a training that diverged would leave the others without differences.
+    let fence = quantile(3) + 1.5 * (quantile(3) - quantile(1));
+    let worst = quantile(4).min(fence);
     for (value, is_sound) in values.iter_mut().zip(is_sound) {
-        if !is_sound {
-            *value = if worst.is_finite() { worst } else { 0.0 };
-        }
+        *value = if is_sound { value.min(worst) } else { worst };
     }
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -287,6 +295,14 @@ mod tests {
         for (value, exact) in one.iter().zip([-3.0 * half, half, half, half]) {
             assert!((value - exact).abs() < 1e-12, "{one:?}");
         }
+        // An outlier is taken down to the fence: the quartiles are 2 and 6.
+        let mut many: Vec<Observed> = (0..9).map(|i| observed(0, f64::from(i), 0.0)).collect();
+        many[8].losses = vec![1e9];
+        let many = values(&many);
+        assert!(
+            ((many[8] - many[6]) / (many[6] - many[2]) - 1.5).abs() < 1e-12,
+            "{many:?}"
+        );
         let several = values(&[observed(0, -9.0, 0.0), observed(1, 4.0, 0.0), observed(1, 3.0, 0.0)]);
         assert!(several[2] < several[1] && several[1] < several[0]);
     }
