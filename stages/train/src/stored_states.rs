@@ -34,6 +34,9 @@ impl SavedState {
     }
 }
 
+/// A train state to go on from, and the training data that it does not hold, if any.
+pub(crate) type Resumed = (TrainState, Option<Vec<u8>>);
+
 /// The bytes of a memo; `None` where they are gone, here and in a remote.
 fn read(store: &Store, value: BlobRef) -> Result<Option<Blob>, StageError> {
     match store.blob(value.blob) {
@@ -88,7 +91,7 @@ impl StoredStates {
         context: &Context,
         steps: RangeInclusive<u64>,
         accept: impl Fn(&TrainState) -> bool,
-    ) -> Result<Option<(TrainState, Option<Vec<u8>>)>, StageError> {
+    ) -> Result<Option<Resumed>, StageError> {
         let stored = match context.fresh {
             true => Vec::new(),
             false => self.steps(&context.store, Store::memo)?,
