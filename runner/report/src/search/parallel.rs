@@ -105,10 +105,16 @@ pub(super) fn drawing(objective: &str, axes: &[Axis<'_>], lines: &[Line<'_>]) ->
         } else {
             ("start", 4.0)
         };
+        // The names of the outer axes begin and end at the edges.
+        let (name_anchor, name_at) = match at {
+            0 => ("start", 0.0),
+            at if at == shown.len() => ("end", WIDTH),
+            at => ("middle", x(at)),
+        };
         let _ = write!(
             out,
-            "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{1:.1}\" y2=\"{2:.1}\"/><text x=\"{0:.1}\" \
-            y=\"{3}\" text-anchor=\"middle\">{4}<title>{5}</title></text>",
+            "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"{1:.1}\" y2=\"{2:.1}\"/><text \
+            x=\"{name_at:.1}\" y=\"{3}\" text-anchor=\"{name_anchor}\">{4}<title>{5}</title></text>",
             x(at),
             y(0.0),
             y(1.0),

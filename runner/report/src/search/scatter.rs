@@ -102,7 +102,7 @@ impl Scatter<'_> {
                 "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
                 sx(*place),
                 self.height - 6.0,
-                escape(&cut(label, 16))
+                escape(&cut(label, 24))
             );
         }
         for dot in self.dots.iter().filter(|dot| dot.y.is_finite()) {
