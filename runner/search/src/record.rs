@@ -78,6 +78,9 @@ pub struct Header {
     /// The values of the resource at the rungs; the last is the full one. One rung without a value where no
     /// trial is stopped early.
     pub rungs: Vec<Option<u64>>,
+    /// True if a rung is computed from the start, as the resource is not the steps of a training.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restarts: bool,
     /// The file's own settings in the space.
     pub own: crate::Settings,
     /// The trials of earlier searches that it began with.

@@ -101,7 +101,8 @@ impl TrialRow {
 /// and seed is one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Cost {
-    /// The part that was computed: of each trial its highest rung, since a rung continues the one before.
+    /// The part that was computed: of each trial its highest rung, where a rung continues the one before, or
+    /// the sum of its rungs.
     pub computed: u64,
     /// The cost of the same trials, each to its end.
     pub full: u64,
@@ -191,11 +192,15 @@ impl Record {
         let resource = |rung: usize| self.header.rungs.get(rung).copied().flatten().unwrap_or(1);
         let full = resource(self.header.rungs.len().saturating_sub(1));
         let rows = self.trials();
-        let highest = rows
-            .iter()
-            .map(|row| row.results.iter().map(|result| resource(result.rung)).max());
+        let computed = |row: &TrialRow| {
+            let resources = row.results.iter().map(|result| resource(result.rung));
+            match self.header.restarts {
+                true => resources.sum(),
+                false => resources.max().unwrap_or_default(),
+            }
+        };
         Cost {
-            computed: highest.map(Option::unwrap_or_default).sum::<u64>() * seeds,
+            computed: rows.iter().map(computed).sum::<u64>() * seeds,
             full: rows.len() as u64 * full * seeds,
         }
     }

@@ -73,6 +73,7 @@ pub fn write_search(home: &Path, run: Option<&str>) -> Writer {
         file: "pipelines/tune.yaml".into(),
         search: search.unwrap(),
         rungs: RUNGS.into(),
+        restarts: false,
         own: settings(0),
         warm: Vec::new(),
     };

@@ -3,9 +3,11 @@
 use super::nodes::Shaped;
 use super::setup::{self, Ladder};
 use crate::record::{self, Record};
+use crate::study::{Outcome, jobs_left};
 use runner_engine::Failure;
-use runner_pipeline::{Pipeline, Pruner};
+use runner_pipeline::Pipeline;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The work that is left of a search.
@@ -32,7 +34,8 @@ pub struct RungForecast {
     pub resource: Option<u64>,
     /// The number of jobs that ended, whose stages are cached.
     pub ended: usize,
-    /// The number of jobs that are expected to follow.
+    /// The number of jobs that are expected to follow: exact where no trial is stopped, and when the search
+    /// is done.
     pub left: usize,
 }
 
@@ -50,8 +53,7 @@ pub fn forecast(home: &Path, pipeline: &Pipeline) -> Result<Option<Forecast>, Fa
     let (id, _) = setup::identity(search, &base, &objective, &ladder.values);
     let record = Record::read(&record::path(home, &id))?;
     let jobs = || record.iter().flat_map(|record| record.jobs.iter().map(|(job, _)| job));
-    let is_over = |job: u32| record.as_ref().is_some_and(|record| record.outcomes.contains_key(&job));
-    let trials = search.trials();
+    let outcome = |job: u32| record.as_ref()?.outcomes.get(&job).map(|(outcome, _)| outcome);
     // The units of a job: at a higher rung, those that it adds.
     let seeds = f64::from(search.seeds.count);
     let units = |rung: usize| match ladder.values.get(rung).copied().flatten() {
@@ -62,30 +64,30 @@ pub fn forecast(home: &Path, pipeline: &Pipeline) -> Result<Option<Forecast>, Fa
             seeds * (value - before.unwrap_or(0)) as f64
         }
     };
+    let ended = jobs().filter_map(|job| Some(((job.trial, job.rung), outcome(job.job)?.clone())));
+    let ended: BTreeMap<(u32, usize), Outcome> = ended.collect();
+    let known = |trial, rung| ended.get(&(trial, rung)).cloned();
+    let jobs_left = jobs_left(search, ladder.values.len(), known);
     let mut rungs = Vec::new();
     let mut left_units = 0.0;
     for (rung, &resource) in ladder.values.iter().enumerate() {
-        let share = match &search.pruner {
-            Pruner::None => 1.0,
-            Pruner::Median(_) => 0.5_f64.powi(rung as i32),
-            Pruner::Asha(rungs) | Pruner::Hyperband(rungs) => f64::from(rungs.factor).powi(-(rung as i32)),
-        };
-        let expected = ((f64::from(trials) * share).floor() as usize).max(1);
-        let ended = jobs().filter(|job| job.rung == rung && is_over(job.job)).count();
-        let left = expected.saturating_sub(ended);
+        let ended = jobs()
+            .filter(|job| job.rung == rung && outcome(job.job).is_some())
+            .count();
+        let left = jobs_left.get(rung).copied().unwrap_or_default();
         left_units += left as f64 * units(rung);
         rungs.push(RungForecast { resource, ended, left });
     }
     let (mut spent, mut seconds) = (0.0, 0.0);
     for job in jobs() {
-        if let Some((outcome, _)) = record.as_ref().and_then(|record| record.outcomes.get(&job.job)) {
+        if let Some(outcome) = outcome(job.job) {
             spent += units(job.rung);
             seconds += outcome.seconds;
         }
     }
     Ok(Some(Forecast {
         search: id,
-        trials,
+        trials: search.trials(),
         proposed: jobs().map(|job| job.trial + 1).max().unwrap_or(0),
         rungs,
         units: left_units,

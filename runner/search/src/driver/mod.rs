@@ -166,6 +166,7 @@ impl<'a> Driver<'a> {
             file: setup.base.path(),
             search: search.clone(),
             rungs: ladder.values.clone(),
+            restarts: ladder.values.len() > 1 && !ladder.continues(),
             own,
             warm: warm.clone(),
         };

@@ -19,7 +19,7 @@ mod pruner;
 mod score;
 mod state;
 
-pub use expected::expected_jobs;
+pub use expected::jobs_left;
 pub use score::{Score, best, fronts};
 pub use state::Study;
 

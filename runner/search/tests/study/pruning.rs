@@ -5,7 +5,7 @@ use super::{Draws, outcome, run, search, study};
 use runner_pipeline::SamplerName;
 use runner_search::sampler::sampler;
 use runner_search::space::Space;
-use runner_search::study::{Job, Next, Outcome, Study, expected_jobs};
+use runner_search::study::{Job, Next, Outcome, Study, jobs_left};
 use serde_json::json;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -53,19 +53,32 @@ fn hyperband_has_the_table_of_the_paper() {
     );
 }
 
-/// Of one loop of brackets, the table's sums over them.
+/// Of one loop of brackets, the table's sums over them; of a search that is done, none; of one with more
+/// trials, those that are not among its own.
 #[test]
-fn the_jobs_to_expect() {
+fn the_jobs_that_are_left() {
     let hyperband = json!({ "hyperband": { "resource": "train.total_timesteps", "min": 1 } });
     let keys = json!({ "pruner": hyperband, "synchronous": true, "batch": 143, "trials": 143 });
-    assert_eq!(expected_jobs(&search(keys), 5), [81, 61, 35, 19, 10]);
-    assert_eq!(expected_jobs(&search(json!({ "trials": 2000 })), 1), [2000]);
-    let counts = expected_jobs(&asha(json!({ "trials": 243 })), 5);
-    assert_eq!(counts[0], 243);
+    assert_eq!(jobs_left(&search(keys), 5, |_, _| None), [81, 61, 35, 19, 10]);
+    assert_eq!(jobs_left(&search(json!({ "trials": 2000 })), 1, |_, _| None), [2000]);
+    let small = asha(json!({ "trials": 81 }));
+    let counts = jobs_left(&small, 5, |_, _| None);
     assert!(
-        (81..100).contains(&counts[1]) && (1..9).contains(&counts[4]),
+        counts[0] == 81 && (27..40).contains(&counts[1]) && counts[4] > 0,
         "{counts:?}"
     );
+
+    let evaluate = evaluate(&RUNGS);
+    let jobs = run(&mut study(&small, &RUNGS, Draws), 4, 0, &evaluate);
+    let known: BTreeMap<(u32, usize), Outcome> =
+        jobs.iter().map(|job| ((job.trial, job.rung), evaluate(job))).collect();
+    let known = |trial, rung| known.get(&(trial, rung)).cloned();
+    assert_eq!(jobs_left(&small, 5, known), [0; 5]);
+    let large = asha(json!({ "trials": 90 }));
+    let left = jobs_left(&large, 5, known);
+    let at = |rung| jobs.iter().filter(|job| job.rung == rung).count();
+    assert_eq!(left[0], 9);
+    assert!(left.iter().skip(1).sum::<usize>() < 12 && at(1) > 20, "{left:?}");
 }
 
 #[test]

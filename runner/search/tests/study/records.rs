@@ -28,6 +28,7 @@ fn header(keys: Value, rungs: &[u64]) -> Header {
         file: "market.yaml".into(),
         search: search(keys),
         rungs: rungs.iter().copied().map(Some).collect(),
+        restarts: false,
         own: BTreeMap::new(),
         warm: Vec::new(),
     }
@@ -204,6 +205,9 @@ fn trials_rungs_and_cost_of_a_search() {
             full: 27 * 270
         }
     );
+    let mut restarted = record.clone();
+    restarted.header.restarts = true;
+    assert_eq!(restarted.steps_saved().computed, 27 * 10 + 9 * 30 + 3 * 90 + 270);
     let rungs = record.rank_correlations();
     let column = |of: fn(&runner_search::rungs::RungRow) -> usize| rungs.iter().map(of).collect::<Vec<_>>();
     assert_eq!(column(|row| row.trials), [27, 9, 3, 1]);
