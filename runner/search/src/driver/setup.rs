@@ -115,9 +115,12 @@ impl Ladder {
             ))
             .hint("give a lower `min`"));
         }
-        let steps =
-            std::iter::successors(Some(rungs.min), |value| value.checked_mul(u64::from(rungs.factor)));
-        let mut values: Vec<Option<u64>> = steps.take_while(|value| *value < full).map(Some).collect();
+        let factor = u64::from(rungs.factor);
+        let steps = std::iter::successors(Some(rungs.min), |value| value.checked_mul(factor));
+        // A rung near the end would save next to nothing.
+        let is_far = |value: &u64| (*value as f64).powi(2) * factor as f64 <= (full as f64).powi(2);
+        let far = steps.take_while(|value| *value == rungs.min || is_far(value));
+        let mut values: Vec<Option<u64>> = far.map(Some).collect();
         values.push(Some(full));
         let until = match &target {
             Target::Field { stage, path } => {
