@@ -120,15 +120,116 @@ fn a_trial_that_fails_is_a_result() {
     let project = project();
     let ended = project.exec(&["--set", "trials=30"]);
     assert_eq!(ended.code, 0, "{}", ended.text());
-    let failed = record(&project, "ended")
-        .iter()
-        .filter(|line| line["error"].is_string())
-        .count();
+    let all = record(&project, "ended");
+    let failed = all.iter().filter(|line| line["error"].is_string()).count();
     assert!(failed > 0, "no trial is above 0.95");
-    assert!(ended.stderr.contains("failed: "), "{}", ended.stderr);
-    // All fail: the search ends, and says why.
-    let all = project.exec(&["--set", "x=0.5", "--set", "trials=9"]);
-    assert_eq!(all.code, 2);
+    assert!(ended.text().contains("failed: "), "{}", ended.text());
+    // Where all fail, the search ends and says why.
+    let none = Project::new(PIPELINE.replace("x > 0.95", "x > -1"));
+    let ended = none.exec(&[]);
+    assert_ne!(ended.code, 0, "{}", ended.text());
+    assert!(
+        ended.stderr.contains("the first 5 jobs of the search failed"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn a_setting_that_is_set_and_searched_is_refused() {
+    let ended = project().exec(&["--set", "x=0.5"]);
+    assert_ne!(ended.code, 0);
+    assert!(ended.stderr.contains("`x` is set, and is searched"), "{}", ended.stderr);
+}
+
+/// Trainings that stop at rungs, on a market without an edge.
+const NULL: &str = "\
+version: 1
+name: null_search
+stages:
+  rows: { uses: ingest/table, with: { path: rows.csv } }
+  env:
+    uses: env/table
+    needs: { table: rows }
+    with:
+      observe: [a, b, c, d]
+      price: close
+      validation: { from: 2020-07-01, to: 2020-12-31 }
+      test: { from: 2021-01-15, to: 2021-12-31 }
+      episode_length: 20
+      costs: { basis_points: 0 }
+      actions: { kind: discrete, positions: [-1, 0, 1] }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with:
+      total_timesteps: 512
+      n_envs: 2
+      n_steps: 32
+      batch_size: 64
+      n_epochs: 2
+      seed: 1
+      learning_rate: { linear: [1e-2, 0] }
+  validate:
+    uses: evaluate/backtest
+    needs: { env: env, policy: train }
+    with: { on: validation, QUICK }
+  evaluate:
+    uses: evaluate/backtest
+    needs: { env: env, policy: train }
+    with: { QUICK }
+search:
+  over: { train.with.gamma: { uniform: [0.5, 0.99] }, train.with.ent_coef: { log: [1e-4, 0.1] } }
+  objective: { maximize: validate.utility }
+  trials: 16
+  pruner: { asha: { resource: train.total_timesteps, min: 64 } }
+";
+
+const QUICK: &str =
+    "random_paths: 1, drawn_paths: 1, bootstrap_draws: 20, ablations: false, rules: false, baselines: [cash]";
+
+fn noise() -> Project {
+    let project = Project::new(NULL.replace("QUICK", QUICK));
+    project.write("rows.csv", crate::trials::rows());
+    project
+}
+
+#[test]
+fn a_search_where_nothing_is_to_be_found_says_so() {
+    let project = noise();
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    let summary = |stage: &str| {
+        let (_, artifact) = crate::artifact(&project, &ended, &format!("{stage}.metrics"));
+        artifact.meta["summary"].clone()
+    };
+    let found = summary("overfitting");
+    println!("{found}");
+    // The test range was read by the best trial alone, and its deflation knows of all that were tried.
+    let value = |name: &str| found[name].as_f64().unwrap();
+    assert_eq!(value("trials_given"), 16.0, "{found}");
+    assert!(value("trials") >= 16.0, "{found}");
+    assert!(value("deflated_sharpe") < 0.95, "{found}");
+    assert!(value("test/utility_low") < 0.0, "{found}");
+    let tested = ended
+        .stages("ran")
+        .into_iter()
+        .filter(|stage| stage.starts_with("evaluate"));
+    assert_eq!(tested.count(), 1);
+    assert!(summary("evaluate[seed=2]")["trials"].as_f64().unwrap() >= 16.0);
+
+    // The policy of a trial that went on from rung to rung is that of a training that was never stopped.
+    let decided = record(&project, "decided");
+    let last = decided.iter().find(|job| job["rung"] == 2).unwrap();
+    let settings = last["settings"].as_object().unwrap();
+    let set: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let fresh = noise();
+    let mut arguments = vec!["train"];
+    arguments.extend(set.iter().flat_map(|set| ["--set", set]));
+    let by_hand = fresh.exec(&arguments);
+    assert_eq!(by_hand.code, 0, "{}", by_hand.text());
+    let id = format!("train[seed=1,trial={}]", last["trial"]);
+    assert_eq!(ended.digests()[&id], by_hand.digests()["train"]);
 }
 
 #[test]

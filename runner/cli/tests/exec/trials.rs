@@ -36,7 +36,7 @@ fn pipeline(file: &str, seeds: std::ops::RangeInclusive<u32>) -> String {
 }
 
 /// Weekdays from 2019-01-02 to 2022: prices without an edge, and signals that mean nothing.
-fn rows() -> String {
+pub(crate) fn rows() -> String {
     let first: datasets::Date = "2019-01-02".parse().unwrap();
     let (mut state, mut price) = (7_u64, 100.0);
     let mut uniform = || {
