@@ -213,7 +213,9 @@ impl<'a> Density<'a> {
         if !largest.is_finite() {
             return largest;
         }
-        largest + libm::log(logs.iter().map(|log| libm::exp(log - largest)).sum())
+        // Others add nothing, and their underflow would cost more than all the rest.
+        let terms = logs.iter().map(|log| log - largest).filter(|log| *log > -700.0);
+        largest + libm::log(terms.map(libm::exp).sum())
     }
 }
 
