@@ -276,7 +276,8 @@ fn slices(view: &View) -> String {
                 x: position(&domain.values, row.settings.get(name)?)?,
                 y: result.objectives.first().copied()?,
                 colour: colour(view, result.rung),
-                title: title(view, row, result),
+                // The settings stand in the other charts' words.
+                title: format!("trial {}: {}", row.trial, View::objective(row)),
             })
         };
         out.push_str(
