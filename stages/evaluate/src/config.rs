@@ -36,8 +36,8 @@ stages_core::settings! {
         /// If true, the policy is also compared with the best rule of the features that it sees and, on
         /// `env/options`, with the best constant rule of the menu and, where the environment has hidden
         /// regimes, with the rules of an oracle and of a filter, all chosen by simulation on the training and
-        /// validation data, or where the policy is evaluated on validation data, on the training data alone; on
-        /// `env/table` with discrete actions, with each choice taken always, too.
+        /// validation data, or where the policy is evaluated on validation data, on the training data alone;
+        /// on `env/table` with discrete actions, with each choice taken always, too.
         pub rules: bool = true,
         /// The least number of trials by which the Sharpe ratio is deflated. It is raised to the number of
         /// policies that were evaluated on the environment's test data, by any pipeline with this home, or

@@ -3,11 +3,10 @@
 mod cscv;
 mod gap;
 mod returns;
+mod winner;
 
 use crate::output::{self, Metrics};
 use crate::panel::{Panel, Sums};
-use crate::performance::mean_and_deviation;
-use crate::trials::{minimum_backtest_years, normal_maximum, probabilistic_sharpe};
 use crate::{risk_aversion, trajectory};
 use cscv::{Combination, CrossValidation};
 use returns::{CommonReturns, Seeds};
@@ -18,6 +17,7 @@ use stages_core::{
     StageError, StageKind,
 };
 use std::fmt::Write as _;
+use winner::{Side, Winner};
 
 stages_core::settings! {
     /// Configuration of `evaluate/overfitting`.
@@ -189,73 +189,36 @@ impl StageKind for Overfitting {
 
         let sums: Vec<Sums> = given.iter().map(|seeds| data.sums(seeds)).collect();
         let best = config.best.unwrap_or_else(|| figures.best(&sums));
+        let Some(selected) = given.get(best) else {
+            return Err(StageError::new(format!("there is no trial {best} of {}", given.len()))
+                .hint("leave `best` out: the best by `measure` is taken"));
+        };
         metrics.add("best", best as f64);
         let fresh = trials.len()..backtests.len();
-        let shown: Vec<Seeds> = [&given[best], &fresh]
-            .into_iter()
-            .filter(|seeds| !seeds.is_empty())
-            .cloned()
-            .collect();
-        let panel = figures.panel(&data, &shown);
+        let panel = figures.panel(&data, &[selected.clone(), fresh.clone()]);
+        let side = |at: usize, seeds: &Seeds| Side {
+            data: &data,
+            panel: &panel,
+            at,
+            seeds: seeds.clone(),
+        };
         let tested = match test {
             [] => None,
             test => Some(CommonReturns::read(context, &test.iter().collect::<Vec<_>>())?),
         };
-        let test_seeds = 0..test.len();
-        let test_panel = tested
-            .as_ref()
-            .map(|data| figures.panel(data, std::slice::from_ref(&test_seeds)));
-        for measure in [OverfittingMeasure::Utility, OverfittingMeasure::Sharpe] {
-            let name = measure.name();
-            let of = |data: &CommonReturns, sums: &Sums| figures.annual(measure, data, sums);
-            let error = |data: &CommonReturns, seeds: &Seeds| {
-                let one = |seed: usize| of(data, &data.sums(&(seed..seed + 1)));
-                gap::over_seeds(&seeds.clone().map(one).collect::<Vec<f64>>())
-            };
-            let estimate = |data: &CommonReturns, panel: &Panel, at: usize, seeds: &Seeds| {
-                gap::with_error(panel.estimate(|s| of(data, &s[at])), error(data, seeds))
-            };
-            let selection = estimate(&data, &panel, 0, &given[best]);
-            metrics.estimate(&format!("selection/{name}"), selection);
-            let fresh = (!fresh.is_empty()).then(|| {
-                let both = libm::hypot(error(&data, &given[best]), error(&data, &fresh));
-                let paired = panel.estimate(|s| of(&data, &s[0]) - of(&data, &s[1]));
-                (estimate(&data, &panel, 1, &fresh), gap::with_error(paired, both))
-            });
-            if let Some((fresh, gap)) = fresh {
-                metrics.estimate(&format!("fresh/{name}"), fresh);
-                metrics.estimate(&format!("gap/seeds/{name}"), gap);
-            }
-            if let (Some(data), Some(panel)) = (&tested, &test_panel) {
-                let test = estimate(data, panel, 0, &test_seeds);
-                metrics.estimate(&format!("test/{name}"), test);
-                if let Some((fresh, _)) = fresh {
-                    metrics.estimate(&format!("gap/data/{name}"), gap::difference(fresh, test));
-                }
-                metrics.estimate(&format!("gap/test/{name}"), gap::difference(selection, test));
-            }
-            let all: Vec<f64> = sums.iter().map(|sums| of(&data, sums)).collect();
-            metrics.add(
-                format!("no_skill/{name}"),
-                mean_and_deviation(&all).1 * normal_maximum(made),
-            );
-        }
-        // Per step, as the ratios of the two papers are.
-        let ratios: Vec<f64> = sums.iter().map(Sums::sharpe).collect();
-        let deviation = mean_and_deviation(&ratios).1;
-        metrics.add("trials_sharpe_std", data.annual.sqrt() * deviation);
-        let benchmark = deviation * normal_maximum(made);
-        let (pooled, n) = data.pooled(&given[best]);
-        metrics.add("selection/deflated_sharpe", probabilistic_sharpe(&pooled, n, benchmark));
-        metrics.add("selection/years", n / data.annual);
-        let sharpe = figures.annual(OverfittingMeasure::Sharpe, &data, &sums[best]);
-        metrics.add("minimum_backtest_years", minimum_backtest_years(made, sharpe));
-        if let Some(tested) = &tested {
-            let (pooled, n) = tested.pooled(&test_seeds);
-            metrics.add("deflated_sharpe", probabilistic_sharpe(&pooled, n, benchmark));
-            metrics.add("probabilistic_sharpe", probabilistic_sharpe(&pooled, n, 0.0));
-            metrics.add("independent_steps", n);
-        }
+        let tested = tested.map(|data| (figures.panel(&data, &[0..test.len()]), data));
+        let winner = Winner {
+            selection: side(0, selected),
+            fresh: (!fresh.is_empty()).then(|| side(1, &fresh)),
+            test: tested.as_ref().map(|(panel, data)| Side {
+                data,
+                panel,
+                at: 0,
+                seeds: 0..test.len(),
+            }),
+        };
+        winner.add_gaps(&figures, &mut metrics);
+        winner.add_ratios(&figures, &sums, made, &mut metrics);
         if found.combinations.is_empty() {
             context.warn("all trials have the same returns: nothing was chosen", None);
         }
@@ -321,13 +284,17 @@ impl Figures<'_> {
         }
     }
 
-    /// A measure a year.
-    fn annual(&self, measure: OverfittingMeasure, data: &CommonReturns, sums: &Sums) -> f64 {
-        let scale = match measure {
+    /// The factor that makes a measure per step one a year.
+    fn a_year(measure: OverfittingMeasure, data: &CommonReturns) -> f64 {
+        match measure {
             OverfittingMeasure::Utility => data.annual,
             OverfittingMeasure::Sharpe => data.annual.sqrt(),
-        };
-        scale * self.of(measure, sums)
+        }
+    }
+
+    /// A measure a year.
+    fn annual(&self, measure: OverfittingMeasure, data: &CommonReturns, sums: &Sums) -> f64 {
+        Self::a_year(measure, data) * self.of(measure, sums)
     }
 
     /// The first of the best trials.
@@ -381,10 +348,7 @@ impl Figures<'_> {
 
     /// The combinations as CSV, with measures a year: `in_sample,out_of_sample,logit`.
     fn csv(&self, data: &CommonReturns, combinations: &[Combination]) -> String {
-        let scale = match self.config.measure {
-            OverfittingMeasure::Utility => data.annual,
-            OverfittingMeasure::Sharpe => data.annual.sqrt(),
-        };
+        let scale = Self::a_year(self.config.measure, data);
         let mut text = String::from("in_sample,out_of_sample,logit\n");
         for of in combinations {
             let (inside, outside) = (scale * of.in_sample, scale * of.out_of_sample);

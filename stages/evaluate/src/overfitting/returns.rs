@@ -143,7 +143,8 @@ impl CommonReturns {
         trials.par_iter().map(of_trial).collect()
     }
 
-    /// The trials as strategies of which dates and worlds are resampled; their seeds are paths.
+    /// The trials that have backtests as strategies of which dates and worlds are resampled; their seeds are
+    /// paths.
     pub(super) fn panel(&self, trials: &[Seeds], block: f64, draws: usize, seed: u64) -> Panel {
         let episodes: Vec<Episode<'_>> = self
             .episodes
@@ -153,6 +154,7 @@ impl CommonReturns {
                 times: &episode.times,
                 strategies: trials
                     .iter()
+                    .filter(|seeds| !seeds.is_empty())
                     .map(|seeds| episode.excess[seeds.clone()].iter().map(Vec::as_slice).collect())
                     .collect(),
             })

@@ -1,6 +1,7 @@
 //! Figures of trials whose returns are known.
 
 use super::*;
+use crate::trials::probabilistic_sharpe;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray};
 use cache::{ArtifactBuilder, Store};
 use datasets::{Date, SnapshotTime};
