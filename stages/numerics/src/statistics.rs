@@ -45,8 +45,8 @@ pub fn huber_weights(residuals: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// The indices of `values` from the least to the greatest; equal values keep their order, and values that are no
-/// numbers come last.
+/// The indices of `values` from the least to the greatest; equal values keep their order, and values that are
+/// no numbers come last.
 pub fn order(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     let rankable = |i: usize| if values[i].is_nan() { f64::INFINITY } else { values[i] };

@@ -141,3 +141,56 @@ pub fn bench(sweep: bool) -> Vec<BenchRow> {
     }
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// The known minima are those of the functions: nothing random is below.
+    #[test]
+    fn regrets_are_above_the_known_minima() {
+        let minima = [
+            json!({"x": std::f64::consts::PI, "y": 2.275}),
+            json!({
+                "x0": 0.20169, "x1": 0.150011, "x2": 0.476874,
+                "x3": 0.275332, "x4": 0.311652, "x5": 0.6573,
+            }),
+            json!({"x0": 1.3, "x1": -2.2, "x2": 0.7, "x3": -0.4, "x4": 2.9}),
+            json!({
+                "activation": "gelu", "layers": 3, "learning_rate": 0.000630957344480193,
+                "momentum": 0.85, "units": 128,
+            }),
+            json!({
+                "clip": 0.2, "optimiser": "sgd", "sgd_rate": 0.03162277660168379,
+                "momentum": 0.9, "nesterov": true,
+            }),
+        ];
+        for (function, minimum) in FUNCTIONS.iter().zip(minima) {
+            let settings: Settings = serde_json::from_value(minimum).unwrap();
+            assert!(function.space().contains(&settings), "{}", function.name);
+            let regret = function.regret(&settings);
+            assert!(regret.abs() < 1e-6, "{}: {regret}", function.name);
+            let random = search(function, SamplerName::Random, 0, 500);
+            assert!(random[499].0 > 0.0 && random[499].0 < random[0].0);
+        }
+    }
+
+    #[test]
+    fn optunas_numbers_are_of_our_functions() {
+        let rows: Vec<Reference> = serde_json::from_str(include_str!("../../reference/optuna.json")).unwrap();
+        let known = |row: &Reference| {
+            FUNCTIONS.iter().any(|function| function.name == row.function) && BUDGETS.contains(&row.trials)
+        };
+        assert!(rows.iter().all(|row| known(row) && row.regrets.len() == SEEDS as usize));
+        let count = |name| rows.iter().filter(|row| row.sampler == name).count();
+        assert_eq!(
+            (
+                count(SamplerName::Random),
+                count(SamplerName::Tpe),
+                count(SamplerName::CmaEs)
+            ),
+            (10, 10, 6)
+        );
+    }
+}

@@ -1,5 +1,5 @@
-//! The covariance matrix adaptation evolution strategy (Hansen, "The CMA evolution strategy: a tutorial", 2016),
-//! over numbers alone.
+//! The covariance matrix adaptation evolution strategy (Hansen, "The CMA evolution strategy: a tutorial",
+//! 2016), over numbers alone.
 //!
 //! The distribution is a function of the trials seen: each generation's worth of them, in the order of their
 //! numbers, is one update, whichever distribution they were drawn from. A trial far from the mean (a given
@@ -14,7 +14,8 @@ use stages_numerics::cma::Constants;
 use stages_numerics::eigen::eigen;
 use stages_numerics::random::Random;
 
-/// The first standard deviation of each coordinate, as Optuna's: the bounds are three of them from the centre.
+/// The first standard deviation of each coordinate, as Optuna's: the bounds are three of them from the
+/// centre.
 const STD: f32 = 1.0 / 6.0;
 
 /// The draws that are made for one within the bounds and untried.

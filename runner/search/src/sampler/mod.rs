@@ -5,10 +5,10 @@
 //! else there is keeps its state in itself, draws from its own generator and calls the platform's `exp` and
 //! `ln`, so that a proposal is neither a function of the trials alone nor the same on every machine:
 //! `optimizer` 1.0 (MIT) has all kinds, but asks parameter by parameter, its Gaussian process takes the
-//! standard deviations of the inputs for length scales and leaves categories to chance; `tpe` 0.3 (MIT) is one
-//! parameter alone, without conditions; `cmaes` 0.2 (of 2022) and `egobox-ego` 0.42 bring 85 and 197 crates
-//! (nalgebra; ndarray, linfa, argmin) for what is a few hundred lines. The constants and the update of CMA-ES
-//! are those of `train/es`, in `stages-numerics`.
+//! standard deviations of the inputs for length scales and leaves categories to chance; `tpe` 0.3 (MIT) is
+//! one parameter alone, without conditions; `cmaes` 0.2 (of 2022) and `egobox-ego` 0.42 bring 85 and 197
+//! crates (nalgebra; ndarray, linfa, argmin) for what is a few hundred lines. The constants and the update of
+//! CMA-ES are those of `train/es`, in `stages-numerics`.
 //!
 //! | module | |
 //! | --- | --- |
@@ -61,8 +61,8 @@ pub struct Ask<'a> {
     pub seed: u64,
     /// The number of the new trial.
     pub trial: u32,
-    /// The trials whose results are seen, in the order of their numbers, each at the last rung whose result is
-    /// seen. Trials of earlier searches come first, with the number `u32::MAX`.
+    /// The trials whose results are seen, in the order of their numbers, each at the last rung whose result
+    /// is seen. Trials of earlier searches come first, with the number `u32::MAX`.
     pub observed: &'a [Observed],
     /// The settings of the trials that are under way without a result yet.
     pub running: &'a [Settings],

@@ -1,10 +1,10 @@
 //! The order of trials, from the best to the worst.
 //!
 //! Feasible trials come first: those at the highest rung, then those that stand at the rung below, and so on,
-//! since losses of different rungs do not compare, and a trial goes on to a rung because it was among the best
-//! of the one below (Optuna orders pruned trials in the same way). Trials that break constraints follow, by
-//! how much; then those that failed. Within a rung the order is by loss or, with several objectives, by Pareto
-//! front and by crowding distance within a front (Deb and others, 2002).
+//! since losses of different rungs do not compare, and a trial goes on to a rung because it was among the
+//! best of the one below (Optuna orders pruned trials in the same way). Trials that break constraints follow,
+//! by how much; then those that failed. Within a rung the order is by loss or, with several objectives, by
+//! Pareto front and by crowding distance within a front (Deb and others, 2002).
 
 use super::Observed;
 use crate::study::{Score, fronts};

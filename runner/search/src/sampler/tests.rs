@@ -50,8 +50,8 @@ fn numbers() -> Space {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Every proposal is in the space, with the active parameters alone; it depends neither on the order of the
-    /// trials under way nor on the thread.
+    /// Every proposal is in the space, with the active parameters alone; it depends neither on the order of
+    /// the trials under way nor on the thread.
     #[test]
     fn proposals_are_in_the_space(n in 0_u32..40, seed in 0_u64..1000, wrong in 0.0..1.0_f64) {
         for name in NAMES {
@@ -174,7 +174,8 @@ fn proposals_are_pinned() {
     "#);
 }
 
-/// The samplers that learn are far better on a bowl than random draws, and find it in a space with conditions.
+/// The samplers that learn are far better on a bowl than random draws, and find it in a space with
+/// conditions.
 #[test]
 fn samplers_learn() {
     let branin = &FUNCTIONS[0];
@@ -193,7 +194,8 @@ fn samplers_learn() {
     }
 }
 
-/// Trials of earlier searches are observations: no startup, and the first proposals are near the best of them.
+/// Trials of earlier searches are observations: no startup, and the first proposals are near the best of
+/// them.
 #[test]
 fn earlier_trials_are_a_warm_start() {
     let space = space(json!({"x": {"uniform": [0, 1]}, "y": {"uniform": [0, 1]}}));

@@ -1,16 +1,16 @@
-//! The tree-structured Parzen estimator (Bergstra and others, 2011), with the densities of Optuna's multivariate
-//! one (Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles
-//! for better empirical performance", 2023).
+//! The tree-structured Parzen estimator (Bergstra and others, 2011), with the densities of Optuna's
+//! multivariate one (Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and
+//! their roles for better empirical performance", 2023).
 //!
-//! The best of the trials are *good*; the others, those under way among them, are *bad*. Both get a density: a
-//! mixture of one product kernel for each trial and of a wide one. Of candidates that are drawn from the
+//! The best of the trials are *good*; the others, those under way among them, are *bad*. Both get a density:
+//! a mixture of one product kernel for each trial and of a wide one. Of candidates that are drawn from the
 //! density of the good, the proposal is the one with the largest ratio of the densities.
 //!
 //! Parameters with the same condition are a group with densities of its own. It differs from Optuna in what
 //! measured better on the functions of `bench`: the good trials of a group are the best of those in which it
 //! is active, and not those of the best of all that happen to be, so that a branch that has not won yet is
-//! explored where it is at its best; the good are 15 % and the candidates 64 (Optuna: 10 % and 24); a choice's
-//! prior is four times as heavy.
+//! explored where it is at its best; the good are 15 % and the candidates 64 (Optuna: 10 % and 24); a
+//! choice's prior is four times as heavy.
 
 use super::{Ask, Sampler, rank, sobol};
 use crate::Settings;
@@ -290,7 +290,8 @@ fn kernels(parameter: &Parameter, at: &[f64]) -> Vec<Kernel> {
 }
 
 /// The standard deviation of each kernel: the larger of the distances to the neighbours, between 1 over the
-/// number of kernels (at most 100) plus 1, and 1. The outermost have one neighbour, unless there is one alone.
+/// number of kernels (at most 100) plus 1, and 1. The outermost have one neighbour, unless there is one
+/// alone.
 fn bandwidths(at: &[f64]) -> Vec<f64> {
     let n = at.len();
     let mut order: Vec<usize> = (0..n).collect();

@@ -1,8 +1,8 @@
 //! Bayesian optimisation: a Gaussian process of the loss, and the point with the largest expected improvement
 //! (Jones, Schonlau and Welch, 1998), in logarithm (Ament and others, 2023).
 //!
-//! A trial is its point in the unit cube; a setting that is not active is at the middle of its coordinate, and
-//! different choices are at distance 1. The process is fitted to the losses. Where trials are judged at
+//! A trial is its point in the unit cube; a setting that is not active is at the middle of its coordinate,
+//! and different choices are at distance 1. The process is fitted to the losses. Where trials are judged at
 //! different rungs, it is fitted to the logarithm of the trial's place in the order of all (see [`rank`]). A
 //! trial that failed or breaks a constraint counts as the worst one that did not. Trials under way count as
 //! if they had come out as the process expects.

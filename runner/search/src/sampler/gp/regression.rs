@@ -1,5 +1,5 @@
-//! Gaussian process regression with a Matérn 5/2 kernel (Rasmussen and Williams, "Gaussian processes for machine
-//! learning", 2006, chapters 2 and 5).
+//! Gaussian process regression with a Matérn 5/2 kernel (Rasmussen and Williams, "Gaussian processes for
+//! machine learning", 2006, chapters 2 and 5).
 
 use super::minimise::minimise;
 use stages_numerics::special::exp;

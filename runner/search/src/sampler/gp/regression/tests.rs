@@ -27,8 +27,8 @@ fn kernel() -> Kernel {
     }
 }
 
-/// By numpy 2.4, with `K = k(x, x) + noise * eye(7)`: `k(q, x) @ solve(K, y)`, `scale - sum(k(q, x) * solve(K,
-/// k(x, q)).T, 1)`, and `slogdet(K)[1] / 2 + y @ solve(K, y) / 2` less the logarithm of the priors.
+/// By numpy 2.4, with `K = k(x, x) + noise * eye(7)`: `k(q, x) @ solve(K, y)`, `scale - sum(k(q, x) *
+/// solve(K, k(x, q)).T, 1)`, and `slogdet(K)[1] / 2 + y @ solve(K, y) / 2` less the logarithm of the priors.
 #[test]
 fn the_posterior_and_the_likelihood_are_numpys() {
     let points = points();
