@@ -48,13 +48,14 @@ impl Sampler for CmaEs {
 
     fn refuses(&self, space: &Space, objectives: usize) -> Option<&'static str> {
         if objectives > 1 {
-            return Some(" has several objectives, and `cma_es` has one\nuse `sampler: tpe`");
+            return Some("`sampler: cma_es` has one objective\nuse `sampler: tpe`");
         }
         let is_number =
             |parameter: &crate::space::Parameter| !parameter.is_choice() && parameter.domain.when.is_empty();
         let numbers = space.parameters.iter().all(is_number);
-        (!numbers)
-            .then_some(" has choices or conditions, and `cma_es` searches numbers alone\nuse `sampler: tpe`")
+        (!numbers).then_some(
+            "`sampler: cma_es` searches numbers alone, without choices and conditions\nuse `sampler: tpe`",
+        )
     }
 }
 

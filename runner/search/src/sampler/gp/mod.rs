@@ -51,7 +51,7 @@ impl Sampler for Gp {
     }
 
     fn refuses(&self, _: &Space, objectives: usize) -> Option<&'static str> {
-        (objectives > 1).then_some(" has several objectives, and `gp` has one\nuse `sampler: tpe`")
+        (objectives > 1).then_some("`sampler: gp` has one objective\nuse `sampler: tpe`")
     }
 }
 
