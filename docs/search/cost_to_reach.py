@@ -22,6 +22,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 
 
@@ -56,7 +57,7 @@ def search(args, scratch, sampler, pruner, seed, trials):
     decided = [line for line in lines if line["event"] == "decided"]
     sign = sign_of(lines[0])
     ended = {
-        line["job"]: sign * statistics.mean(seed[0] for seed in line["objectives"])
+        line["job"]: sign * statistics.mean(values[0] for values in line["objectives"])
         for line in lines
         if line["event"] == "ended" and line.get("objectives")
     }
@@ -188,7 +189,10 @@ def main():
         for name, method in runs:
             if args.methods and name not in args.methods:
                 continue
-            results = [method(seed) for seed in range(args.seeds)]
+            results = []
+            for seed in range(args.seeds):
+                results.append(method(seed))
+                print(f"{name}, seed {seed}: {results[-1]}", file=sys.stderr, flush=True)
             middle, start = median([result[0] for result in results]), median([result[2] for result in results])
             share = "-" if middle is None else f"{100 * middle / whole:.0f} %"
             print(f"{name} | {middle} | {share} | {start} | {', '.join(str(result[0]) for result in results)}", flush=True)

@@ -2,6 +2,8 @@
 
 use crate::{Ended, Project};
 use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// The score is best at x = 0.3 and y = 2, and grows with the steps; a trial fails where x is above 0.95.
 const PIPELINE: &str = r#"
@@ -258,4 +260,66 @@ fn a_search_that_cannot_be_run_is_refused_before_anything_runs() {
             assert_eq!(ended.stages("ran"), Vec::<String>::new(), "{to}");
         }
     }
+}
+
+/// Trials of a few thousand steps, whose rungs go on from the states of those below.
+const TRAININGS: &str = r#"
+version: 1
+name: trainings
+stages:
+  env: { uses: env/classic, with: { id: CartPole-v1 } }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with: { seed: 1, total_timesteps: 8192, n_envs: 8, n_steps: 32, validation: { every: 0 } }
+  validate:
+    uses: evaluate/backtest
+    needs: { env: env, policy: train }
+    with: { on: validation, baselines: [], ablations: false, random_paths: 1, bootstrap_draws: 1 }
+search:
+  over:
+    train.with.learning_rate: { log: [1e-5, 1e-1] }
+    train.with.n_epochs: { integer: [1, 20] }
+  objective: { maximize: validate.episodic_return }
+  seeds: 2
+  trials: 24
+  pruner: { asha: { resource: train.total_timesteps, min: 911, factor: 3 } }
+"#;
+
+#[test]
+#[ignore = "a minute: a search that is killed ten times"]
+fn killed_at_any_moment_a_search_ends_in_the_same_trials_and_bytes() {
+    // Jobs end in any order, but each with the same result.
+    let ended = |project: &Project| {
+        let lines = record(project, "ended").into_iter();
+        lines
+            .map(|line| (line["job"].as_u64(), line))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let whole = Project::new(TRAININGS);
+    let began = std::time::Instant::now();
+    let reference = whole.exec(&[]);
+    assert_eq!(reference.code, 0, "{}", reference.text());
+    let millis = u64::try_from(began.elapsed().as_millis()).unwrap();
+    let project = Project::new(TRAININGS);
+    let mut left_to_do = 0;
+    for i in 1..=10 {
+        let mut child = project
+            .command(&["exec", "p.yaml", "-q"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // In no order, a sixth of the whole at most.
+        std::thread::sleep(Duration::from_millis(i * 37 % 101 * millis / 600));
+        left_to_do += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {millis} ms");
+    let again = project.exec(&[]);
+    assert_eq!(again.code, 0, "{}", again.text());
+    assert_eq!(record(&project, "decided"), record(&whole, "decided"));
+    assert_eq!(ended(&project), ended(&whole));
+    assert_eq!(again.digests(), reference.digests());
 }
