@@ -105,14 +105,11 @@ def objective(args, head, settings, rung, seed):
     if rung != head["rungs"][-1]:
         sets += ["--set", f"{args.train}.with.until={rung}"]
     try:
-        lines = run(args.runner, "exec", args.file, stage, "--json", *args.set, *sets).splitlines()
+        lines = run(args.runner, "exec", args.file, stage, "--force", stage, "--json", *args.set, *sets).splitlines()
     except RuntimeError:
         return float("-inf")
     reported = (line for line in map(json.loads, lines) if line["event"] == "metric" and line["stage"] == stage)
     values = [line["value"] for line in reported if line["name"] == metric]
-    if not values:  # the stage was cached
-        shown = json.loads(run(args.runner, "show", f"latest/{stage}", "--json"))
-        values = [point["value"] for point in shown["stage"]["metrics"][metric]]
     return sign_of(head) * values[-1]
 
 
