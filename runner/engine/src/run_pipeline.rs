@@ -30,8 +30,8 @@ pub struct Outcome {
     pub damaged: usize,
 }
 
-/// Runs a pipeline, and the stages that `grow` adds: reports its events, scrubs a part of the store and flushes it. Garbage
-/// collection waits meanwhile.
+/// Runs a pipeline, and the stages that `grow` adds: reports its events, scrubs a part of the store and
+/// flushes it. Garbage collection waits meanwhile.
 ///
 /// The reporters run in their own thread and do not delay the run. They receive events in order, and are
 /// flushed when no more events are pending.

@@ -94,8 +94,8 @@ impl Trials {
     }
 }
 
-/// The evaluations of a search: those of its best trial, which a run adds while it goes on, and those that its
-/// trials stand for. Shared with the run's [`Recorder`].
+/// The evaluations of a search: those of its best trial, which a run adds while it goes on, and those that
+/// its trials stand for. Shared with the run's [`Recorder`].
 #[derive(Clone, Debug)]
 pub struct Planned {
     home: PathBuf,

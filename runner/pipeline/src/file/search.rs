@@ -458,8 +458,8 @@ pub enum Pruner {
     Median(Rungs),
 }
 
-/// The rungs at which trials are judged: `min`, `min * factor`, `min * factor^2`, … as far as they are at most
-/// the full value over the root of `factor`, and the full value: the file's own, or `max`.
+/// The rungs at which trials are judged: `min`, `min * factor`, `min * factor^2`, … as far as they are at
+/// most the full value over the root of `factor`, and the full value: the file's own, or `max`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rungs {

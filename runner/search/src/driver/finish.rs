@@ -34,6 +34,8 @@ pub(super) struct Finish {
     seeds: Vec<u64>,
     /// The nodes of the search's own metrics for each fresh seed.
     metrics: Vec<Vec<(usize, usize)>>,
+    /// What an earlier run of the search came to.
+    known: Option<Final>,
 }
 
 #[derive(Default, PartialEq)]
@@ -45,6 +47,14 @@ enum State {
 }
 
 impl Finish {
+    /// The state of a search whose earlier runs came to `known`.
+    pub(super) fn after(known: Option<Final>) -> Self {
+        Self {
+            known,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_begun(&self) -> bool {
         self.state != State::Searching
     }
@@ -161,16 +171,16 @@ impl Driver<'_> {
             && !baselines.contains(&json!("cash"))
         {
             growth.notes.push(format!(
-                "no `{OVERFITTING}`: it needs the baseline `cash` of `{}`, whose returns are the risk-free ones",
+                "no `{OVERFITTING}`: it needs the baseline `cash` of `{}`, whose returns are the \
+                risk-free ones",
                 of.stage
             ));
             return Ok(());
         }
         let as_input = |node: &usize| trajectory(&of, *node);
         let tried = || self.trials.iter().filter(|(_, trial)| !trial.nodes.is_empty());
-        let trials: Vec<InputRef> = tried()
-            .flat_map(|(_, trial)| trial.nodes.iter().filter_map(as_input))
-            .collect();
+        let backtests = tried().flat_map(|(_, trial)| &trial.nodes);
+        let trials: Vec<InputRef> = backtests.filter_map(as_input).collect();
         let first = |of_seed: &Vec<(usize, usize)>| {
             let nodes = of_seed.iter().filter(|(m, _)| *m == 0);
             nodes.filter_map(|(_, node)| trajectory(&of, *node)).collect::<Vec<_>>()
@@ -299,8 +309,10 @@ impl Driver<'_> {
                 ..Outcome::default()
             },
         };
-        self.lines.push(Line::Final(last));
-        self.flush()?;
+        if self.finish.known.as_ref() != Some(&last) {
+            self.lines.push(Line::Final(last));
+            self.flush()?;
+        }
         self.finish.state = State::Done;
         Ok(())
     }

@@ -140,7 +140,8 @@ impl<'a> Driver<'a> {
         let space = Space::new(&search.over);
         let sampler = sampler::sampler(search.sampler);
         if let Some(message) = sampler.refuses(&space, search.objective.0.len()) {
-            return Err(Failure::usage(message));
+            let (message, hint) = message.split_once('\n').unwrap_or((message, ""));
+            return Err(Failure::usage(message).hint(hint));
         }
         let (id, digest) = setup::identity(&search, &base, &objective, &ladder.values);
         let known = Record::read(&record::path(&setup.home, &id))?;
@@ -171,14 +172,22 @@ impl<'a> Driver<'a> {
             warm: warm.clone(),
         };
         let is_new = known.as_ref().is_none_or(|record| record.header != header);
+        let mut last = None;
         let (recorded, outcomes, before) = match known {
             Some(Record {
-                jobs, outcomes, runs, ..
-            }) => (
-                jobs.into_iter().map(|(job, _)| job).collect(),
-                outcomes.into_iter().map(|(job, (outcome, _))| (job, outcome)).collect(),
-                runs.iter().map(|(ran, _)| ran.seconds).sum(),
-            ),
+                jobs,
+                outcomes,
+                runs,
+                last: known,
+                ..
+            }) => {
+                last = known;
+                (
+                    jobs.into_iter().map(|(job, _)| job).collect(),
+                    outcomes.into_iter().map(|(job, (outcome, _))| (job, outcome)).collect(),
+                    runs.iter().map(|(ran, _)| ran.seconds).sum(),
+                )
+            }
             None => (Vec::new(), BTreeMap::new(), 0.0),
         };
         let writer = Writer::open(&setup.home, &id)?;
@@ -196,7 +205,7 @@ impl<'a> Driver<'a> {
             shaped: HashMap::new(),
             running: BTreeMap::new(),
             over: HashMap::new(),
-            finish: Finish::default(),
+            finish: Finish::after(last),
             started: Instant::now(),
             error: None,
             jobs: 0,

@@ -199,8 +199,10 @@ impl Seeds {
         };
         let fresh = search.final_seeds.unwrap_or(count);
         if names.is_empty() && (count > 1 || fresh > 0) {
-            return Err(Failure::usage("no stage of the search trains with a `seed`")
-                .hint("name it: `seeds: { count: 3, set: STAGE.with.KEY }`, or write `seeds: 1` and `final_seeds: 0`"));
+            return Err(Failure::usage("no stage of the search trains with a `seed`").hint(
+                "name it: `seeds: { count: 3, set: STAGE.with.KEY }`, or write `seeds: 1` and \
+                    `final_seeds: 0`",
+            ));
         }
         let target = |name: &String| {
             let target = Target::new(name, base);
@@ -296,8 +298,8 @@ pub(crate) fn check_axes(base: &Shaped, nodes: &BTreeSet<usize>) -> Result<(), F
     Ok(())
 }
 
-/// Loads the pipeline at both ends of each setting and at each choice, the others as in the file, so that what
-/// cannot be set is refused before anything runs.
+/// Loads the pipeline at both ends of each setting and at each choice, the others as in the file, so that
+/// what cannot be set is refused before anything runs.
 ///
 /// # Errors
 /// The first setting that the pipeline refuses.
