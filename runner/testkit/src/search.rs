@@ -35,7 +35,11 @@ fn settings(trial: u32) -> Settings {
         ),
         (
             "features".to_owned(),
-            json!(if trial % 2 == 0 { "surface" } else { "technical" }),
+            json!(if trial.is_multiple_of(2) {
+                "surface"
+            } else {
+                "technical"
+            }),
         ),
     ]
     .into()

@@ -206,7 +206,7 @@ impl StageKind for Overfitting {
             [] => None,
             test => Some(CommonReturns::read(context, &test.iter().collect::<Vec<_>>())?),
         };
-        let tested = tested.map(|data| (figures.panel(&data, &[0..test.len()]), data));
+        let tested = tested.map(|data| (figures.panel(&data, std::slice::from_ref(&(0..test.len()))), data));
         let winner = Winner {
             selection: side(0, selected),
             fresh: (!fresh.is_empty()).then(|| side(1, &fresh)),
@@ -403,9 +403,9 @@ fn markdown(metrics: &Metrics, config: &OverfittingConfig) -> String {
         100.0 * count("probability_of_loss"),
     );
     if let Some(deflated) = value("deflated_sharpe") {
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "Deflated Sharpe ratio on test data, of {} trials: {deflated:.2}.\n",
+            "Deflated Sharpe ratio on test data, of {} trials: {deflated:.2}.",
             count("trials")
         );
     }

@@ -240,9 +240,9 @@ fn bars(view: &View) -> String {
             share * 100.0
         );
     }
-    let _ = write!(
+    let _ = writeln!(
         out,
-        "</svg><p class=\"legend\">Of {} at {}.</p></figure>\n",
+        "</svg><p class=\"legend\">Of {} at {}.</p></figure>",
         text::count(importance.trials, "trial"),
         view.rung(importance.rung)
     );

@@ -119,7 +119,7 @@ pub(super) fn drawing(objective: &str, axes: &[Axis<'_>], lines: &[Line<'_>]) ->
             y(0.0),
             y(1.0),
             // Neighbouring names stand at two heights, so that long ones do not touch.
-            if at % 2 == 0 { 11 } else { 24 },
+            if at.is_multiple_of(2) { 11 } else { 24 },
             escape(&cut(name, 22)),
             escape(name),
         );

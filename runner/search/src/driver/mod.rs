@@ -312,19 +312,14 @@ impl<'a> Driver<'a> {
     }
 
     /// Places the nodes of a job.
-    fn place(&mut self, job: Job) -> Result<(), (Job, Failure)> {
+    fn place(&mut self, job: &Job) -> Result<(), Failure> {
         let first = self.placed.next();
         let mut seeds = Vec::new();
         let mut left = BTreeSet::new();
         // Another seed at the first rung: nodes with the same content there depend on neither.
-        let made = self.variant(&job.settings, self.seeds.other(), 0).and_then(|other| {
-            let variants = (0..self.seeds.count).map(|seed| self.variant(&job.settings, seed, job.rung));
-            Ok((other, variants.collect::<Result<Vec<_>, _>>()?))
-        });
-        let (trial, variants) = match made {
-            Ok(made) => made,
-            Err(failure) => return Err((job, failure)),
-        };
+        let trial = self.variant(&job.settings, self.seeds.other(), 0)?;
+        let variants = (0..self.seeds.count).map(|seed| self.variant(&job.settings, seed, job.rung));
+        let variants = variants.collect::<Result<Vec<_>, _>>()?;
         for (seed, variant) in (0..).zip(variants) {
             let mut axes = BTreeMap::from([("trial".to_owned(), json!(job.trial))]);
             let of_trial = Named {
@@ -351,7 +346,15 @@ impl<'a> Driver<'a> {
             seeds.push(of_metrics.collect());
         }
         let own = (first..self.placed.next()).collect();
-        self.running.insert(job.job, Running { job, left, seeds, own });
+        self.running.insert(
+            job.job,
+            Running {
+                job: job.clone(),
+                left,
+                seeds,
+                own,
+            },
+        );
         Ok(())
     }
 
@@ -478,7 +481,7 @@ impl<'a> Driver<'a> {
                         settings: job.settings.clone(),
                         ..Trial::default()
                     });
-                    if let Err((job, failure)) = self.place(job) {
+                    if let Err(failure) = self.place(&job) {
                         let outcome = Outcome {
                             error: Some(failure.message),
                             ..Outcome::default()

@@ -158,9 +158,10 @@ impl Distribution {
             }
             (z, y)
         };
-        let members: Vec<(Vec<f32>, Vec<f32>)> = points.iter().map(member).collect();
+        type Member = (Vec<f32>, Vec<f32>);
+        let members: Vec<Member> = points.iter().map(member).collect();
         let weights = constants.weights(costs);
-        let sum = |of: fn(&(Vec<f32>, Vec<f32>)) -> &Vec<f32>| -> Vec<f32> {
+        let sum = |of: fn(&Member) -> &Vec<f32>| -> Vec<f32> {
             let mut sum = vec![0.0; n];
             for (weight, member) in weights.iter().zip(&members).filter(|(weight, _)| **weight > 0.0) {
                 sum.iter_mut()

@@ -33,7 +33,7 @@ fn context(home: &Path) -> Context {
 /// A backtest of an account with these returns where cash earns nothing; every other one without cash.
 fn backtest(store: &Store, worlds: &Worlds, about: Value) -> Input {
     let mut rows: Vec<(&str, String, usize, usize, f64)> = Vec::new();
-    let is_alone = worlds[0][0].to_bits() % 2 == 0;
+    let is_alone = worlds[0][0].to_bits().is_multiple_of(2);
     for strategy in ["policy", "cash"].into_iter().take(if is_alone { 1 } else { 2 }) {
         for (world, returns) in worlds.iter().enumerate() {
             let mut nav = 1.0;
