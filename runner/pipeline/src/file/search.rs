@@ -152,12 +152,18 @@ impl TryFrom<DomainForm> for Domain {
             _ => return Err(ONE),
         };
         let is_choice = matches!(values, Values::Choice(_));
+        let width = match &values {
+            Values::Float { low, high, .. } => high - low,
+            Values::Integer { low, high, .. } => (high - low) as f64,
+            Values::Choice(_) => f64::INFINITY,
+        };
         let log = matches!(
             values,
             Values::Float { log: true, .. } | Values::Integer { log: true, .. }
         );
-        if step.is_some_and(|step| !(step > 0.0 && step.is_finite()) || is_choice || log) {
-            return Err(" has an invalid step\na step is above 0, and belongs to `uniform` or `integer`");
+        if step.is_some_and(|step| !(step > 0.0 && step.is_finite()) || is_choice || log || step > width) {
+            return Err(" has an invalid step\na step is above 0, at most the range, and \
+                    belongs to `uniform` or `integer`");
         }
         let list = |(name, value)| {
             let values = match value {
@@ -558,6 +564,18 @@ pub(crate) fn read(
         let when = tree.entry("when").map_or(&[][..], |(_, when)| when.entries());
         for (condition, _) in when {
             let name = names.canonical(&condition.name);
+            if search
+                .over
+                .get(&name)
+                .is_some_and(|of| matches!(of.values, Values::Float { .. }))
+            {
+                let message = format!(
+                    "`when` compares `{}`, which is drawn from a range of numbers",
+                    condition.name
+                );
+                let hint = "a condition is on a `choice` or an integer";
+                problems.add(condition.spot, message, hint);
+            }
             if !search.over.contains_key(&name) || name == names.canonical(&key.name) {
                 let known = search.over.keys().map(String::as_str);
                 let message = format!(
@@ -622,7 +640,10 @@ pub(crate) fn read(
         if rungs.min == 0 || rungs.factor < 2 || rungs.max.is_some_and(|max| max <= rungs.min) {
             problems.add(
                 spot,
-                "the rungs rise from nothing to nothing",
+                format!(
+                    "there are no rungs from {} on by a factor of {}",
+                    rungs.min, rungs.factor
+                ),
                 "give `min` above 0, `factor` from 2, `max` above `min`",
             );
         }

@@ -293,6 +293,10 @@ impl Driver<'_> {
             }
             objectives.push(values);
         }
+        self.finish.state = State::Done;
+        if self.seeds.fresh == 0 {
+            return Ok(());
+        }
         let mean =
             objectives.iter().filter_map(|values| values.first()).sum::<f64>() / objectives.len() as f64;
         let seeds: Vec<String> = self.finish.seeds.iter().map(u64::to_string).collect();
@@ -313,7 +317,6 @@ impl Driver<'_> {
             self.lines.push(Line::Final(last));
             self.flush()?;
         }
-        self.finish.state = State::Done;
         Ok(())
     }
 

@@ -481,7 +481,11 @@ impl<'a> Driver<'a> {
                         settings: job.settings.clone(),
                         ..Trial::default()
                     });
-                    if let Err(failure) = self.place(&job) {
+                    let failed = self.known.get(&job.job).filter(|known| known.error.is_some());
+                    if let Some(outcome) = failed.cloned() {
+                        // What failed is in no cache, and is not tried again.
+                        self.tell(&job, outcome, Vec::new(), notes);
+                    } else if let Err(failure) = self.place(&job) {
                         let outcome = Outcome {
                             error: Some(failure.message),
                             ..Outcome::default()
@@ -542,6 +546,7 @@ impl<'a> Driver<'a> {
         if is_decided && self.running.is_empty() && self.placed.added.is_empty() {
             growth.may_fail = false;
             self.begin_finish(growth)?;
+            self.finished(growth)?;
         }
         growth.nodes = std::mem::take(&mut self.placed.added);
         growth.chosen = std::mem::take(&mut self.placed.chosen);
