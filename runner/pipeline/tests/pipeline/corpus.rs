@@ -191,9 +191,9 @@ fn bad_arguments() {
     window={a: }}                  8: `window`: this is not valid YAML: misplaced bracket | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
     train=5                        1: the pipeline has no parameter `train` | `train` is a stage: write `train.with.KEY`
     trian.with.gamma=1             1: the pipeline has no stage `trian` | did you mean `train`?
-    train.gamma=1                  1: `train.gamma` cannot be set | only parameters and configurations can: write `train.with.KEY`
-    train.with=1                   1: `train.with` cannot be set | only parameters and configurations can: write `train.with.KEY`
-    train.with.=1                  1: `train.with.` cannot be set | only parameters and configurations can: write `train.with.KEY`
+    train.gamma=1                  1: `train.gamma` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
+    train.with=1                   1: `train.with` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
+    train.with.=1                  1: `train.with.` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
     train.with.gama=1              1: unknown key `gama` in the configuration of `train` (train/ppo) | did you mean `gamma`?
     train.with.gamma=high          18: `gamma` of `train` is the string "high", not a number | write a number, such as 10 or 3e-4
     train.with.gamma=[1            18: `with.gamma`: this `[` is not closed | close it
