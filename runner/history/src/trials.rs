@@ -103,7 +103,7 @@ pub struct Planned {
     new: Arc<Mutex<New>>,
 }
 
-/// What the recorder has not taken over yet.
+/// The evaluations that the recorder has not taken over yet.
 #[derive(Debug, Default)]
 struct New {
     evaluations: Vec<(String, Trial, Origin)>,

@@ -50,6 +50,22 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 24.0;
+/// Draws a line at each tick of the vertical axis, with its number.
+pub(crate) fn horizontal_grid(out: &mut String, ticks: &[f64], sy: impl Fn(f64) -> f64) {
+    for &tick in ticks {
+        let y = sy(tick);
+        let _ = write!(
+            out,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" \
+            y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y + 4.0,
+            number(tick)
+        );
+    }
+}
+
 /// The maximum number of points of a line that show their value.
 const MOST_MARKS: usize = 12;
 /// The maximum number of points of a line. Longer lines are thinned to the minimum and maximum of each
@@ -86,18 +102,7 @@ pub fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String 
 
     let label = format!("{title}. {}", summary(series));
     let mut out = figure(title, height, " tabindex=\"0\"", &label);
-    for &tick in &ticks {
-        let y = sy(tick);
-        let _ = write!(
-            out,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" \
-            y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            y + 4.0,
-            number(tick)
-        );
-    }
+    horizontal_grid(&mut out, &ticks, sy);
     for i in 0..=4 {
         let x = x0 + (x1 - x0) * f64::from(i) / 4.0;
         let label = axis.label(x, x0.fract() != 0.0 || x1.fract() != 0.0);

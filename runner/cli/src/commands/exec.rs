@@ -243,7 +243,7 @@ struct Executed {
     summary: Summary,
     /// The number of damaged files found in the store.
     damaged: usize,
-    /// What came of the search, if the run is one.
+    /// The outcome of the search, if the run is one.
     searched: Option<Searched>,
     verdict: Option<Verdict>,
     tracking: Option<Tracking>,

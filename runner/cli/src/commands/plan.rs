@@ -140,7 +140,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     output::print(&out)
 }
 
-/// What is left of a search. The stages above are those of the file's own settings.
+/// The work that is left of a search. The stages above are those of the file's own settings.
 fn searched(forecast: &Forecast) -> String {
     let rows: Vec<Vec<String>> = forecast
         .rungs

@@ -56,6 +56,25 @@ fn killed_at_any_moment_and_run_again() {
     }
 }
 
+/// Runs a project ten times, whose whole run takes `whole` milliseconds, and kills each run after a random
+/// time of at most a part in `parts` of that.
+pub(crate) fn kill_ten_times(project: &Project, whole: u64, parts: u64) {
+    let mut left_to_do = 0;
+    for i in 1..=10 {
+        let mut child = project
+            .command(&["exec", "p.yaml", "-q"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / (100 * parts)));
+        left_to_do += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {whole} ms");
+}
+
 /// Populations that go on from memos and checkpoints: of members that learn from replay buffers, and of
 /// actors beside a learner.
 fn populations() -> PipelineText {
@@ -94,21 +113,7 @@ fn populations_killed_at_any_moment_end_in_the_same_bytes() {
     assert_eq!(reference.code, 0, "{}", reference.stdout);
     let whole = u64::try_from(began.elapsed().as_millis()).unwrap();
     let project = Project::new(populations());
-    let mut left_to_do = 0;
-    for i in 1..=10 {
-        let mut child = project
-            .command(&["exec", "p.yaml", "-q"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // In no order, a twelfth of the whole at most.
-        std::thread::sleep(Duration::from_millis(i * 37 % 101 * whole / 1200));
-        left_to_do += u32::from(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {whole} ms");
+    kill_ten_times(&project, whole, 12);
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
     assert_eq!(ended.digests(), reference.digests());

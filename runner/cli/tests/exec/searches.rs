@@ -2,8 +2,6 @@
 
 use crate::{Ended, Project};
 use std::collections::BTreeMap;
-use std::process::Stdio;
-use std::time::Duration;
 
 /// The score is best at x = 0.3 and y = 2, and grows with the steps; a trial fails where x is above 0.8.
 const PIPELINE: &str = r#"
@@ -147,6 +145,96 @@ fn a_trial_that_fails_is_a_result() {
         "{}",
         ended.stderr
     );
+}
+
+/// Each sampler, pruner and key of the block ends with a result, and is cached when it is run again.
+#[test]
+fn every_key_of_a_search_runs_and_runs_again_from_the_cache() {
+    for (name, changes) in [
+        (
+            "synchronous",
+            &[("sampler: random", "sampler: tpe\n  synchronous: true\n  batch: 4")][..],
+        ),
+        (
+            "hyperband",
+            &[("asha:", "hyperband:"), ("sampler: random", "sampler: sobol")],
+        ),
+        ("median", &[("asha:", "median:"), ("sampler: random", "sampler: gp")]),
+        (
+            "cma_es",
+            &[
+                ("sampler: random", "sampler: cma_es"),
+                ("    y: { choice: [1, 2, 3] }\n", ""),
+            ],
+        ),
+        (
+            "constraints",
+            &[("  seeds:", "  constraints: ['train.score <= -0.02']\n  seeds:")],
+        ),
+        (
+            "several",
+            &[(
+                "{ maximize: train.score }",
+                "[{ maximize: train.score }, { minimize: train.score }]",
+            )],
+        ),
+        (
+            "budget",
+            &[("trials: ${params.trials}\n", "trials: 100000\n  budget: { wall: 1s }\n")],
+        ),
+        (
+            "when",
+            &[
+                ("seed: 1,", "seed: 1, way: a,"),
+                (
+                    "y: { choice: [1, 2, 3] }",
+                    "y: { choice: [1, 2, 3], when: { way: a } }\n    way: { choice: [a, b] }",
+                ),
+            ],
+        ),
+        ("first", &[("  seeds:", "  first: [{ x: 0.3 }, {}]\n  seeds:")]),
+        ("no_fresh_seeds", &[("  seeds:", "  final_seeds: 0\n  seeds:")]),
+    ] {
+        let text = changes.iter().fold(PIPELINE.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{name}: {from}");
+            text.replacen(from, to, 1)
+        });
+        let project = Project::new(text);
+        let ended = project.exec(&[]);
+        assert_eq!(ended.code, 0, "{name}: {}", ended.text());
+        assert!(!record(&project, "ended").is_empty(), "{name}");
+        let runs = record(&project, "ran");
+        assert_eq!(runs.last().unwrap()["done"], true, "{name}: {}", ended.text());
+        assert_eq!(ran(&project.exec(&[])), BTreeMap::new(), "{name}");
+        // The figures of fresh seeds are those of the objective alone.
+        for last in record(&project, "final") {
+            assert_eq!(last["outcome"]["objectives"][0].as_array().unwrap().len(), 1, "{name}");
+        }
+    }
+}
+
+/// Trials of another search of the same space are observations, which are written down.
+#[test]
+fn a_warm_start_begins_with_the_trials_of_another_search() {
+    let project = project();
+    assert_eq!(project.exec(&[]).code, 0);
+    project.write(
+        "p.yaml",
+        PIPELINE.replace("sampler: random", "sampler: tpe\n  warm_start: true"),
+    );
+    let warm = project.exec(&["--set", "trials=3"]);
+    assert_eq!(warm.code, 0, "{}", warm.text());
+    let folder = std::fs::read_dir(project.home().join("searches")).unwrap();
+    let texts = folder.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+    let headers = texts.filter_map(|text| {
+        let first = text.lines().find(|line| !line.is_empty())?.to_owned();
+        serde_json::from_str::<serde_json::Value>(&first).ok()
+    });
+    let counts: Vec<usize> = headers
+        .map(|header| header["warm"].as_array().map_or(0, Vec::len))
+        .collect();
+    assert_eq!((counts.iter().min(), counts.len()), (Some(&0), 2));
+    assert!(counts.iter().max() > Some(&8), "{counts:?}");
 }
 
 #[test]
@@ -299,7 +387,6 @@ search:
 "#;
 
 #[test]
-#[ignore = "a minute: a search that is killed ten times"]
 fn killed_at_any_moment_a_search_ends_in_the_same_trials_and_bytes() {
     // Jobs end in any order, but each with the same result.
     let ended = |project: &Project| {
@@ -314,21 +401,7 @@ fn killed_at_any_moment_a_search_ends_in_the_same_trials_and_bytes() {
     assert_eq!(reference.code, 0, "{}", reference.text());
     let millis = u64::try_from(began.elapsed().as_millis()).unwrap();
     let project = Project::new(TRAININGS);
-    let mut left_to_do = 0;
-    for i in 1..=10 {
-        let mut child = project
-            .command(&["exec", "p.yaml", "-q"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        // In no order, a sixth of the whole at most.
-        std::thread::sleep(Duration::from_millis(i * 37 % 101 * millis / 600));
-        left_to_do += u32::from(child.try_wait().unwrap().is_none());
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-    assert!(left_to_do > 3, "{left_to_do} of 10 kills, {millis} ms");
+    crate::killed::kill_ten_times(&project, millis, 6);
     let again = project.exec(&[]);
     assert_eq!(again.code, 0, "{}", again.text());
     assert_eq!(record(&project, "decided"), record(&whole, "decided"));

@@ -128,7 +128,7 @@ fn a_sweep_counts_as_many_trials_as_it_has_policies() {
     assert_eq!(all(&project, &typed(500)), [500.0]);
 }
 
-/// What a search chooses by is validation data: its evaluations are no trials of the test range, and an
+/// A search chooses by validation data: its evaluations are no trials of the test range, and an
 /// environment without such data is refused.
 #[test]
 fn validation_is_no_trial_of_the_test_range() {

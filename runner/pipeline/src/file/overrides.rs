@@ -132,7 +132,7 @@ enum Target {
         path: Vec<Step>,
         rest: String,
     },
-    /// What a stage needs at a port: the index of the stage, and the port.
+    /// The inputs of a stage at a port: the index of the stage, and the port.
     Need(usize, String),
 }
 

@@ -1,7 +1,7 @@
 //! Trials as dots: the objective over the order of jobs, and over each setting.
 
 use super::parallel::cut;
-use crate::chart::{WIDTH, figure, number, ticks};
+use crate::chart::{WIDTH, figure, horizontal_grid, number, ticks};
 use crate::html::escape;
 use std::fmt::Write as _;
 
@@ -79,18 +79,7 @@ impl Scatter<'_> {
             number(high)
         );
         let mut out = figure(self.title, self.height, " tabindex=\"0\"", &label);
-        for &tick in &ticks {
-            let y = sy(tick);
-            let _ = write!(
-                out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" \
-                y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
-                y + 4.0,
-                number(tick)
-            );
-        }
+        horizontal_grid(&mut out, &ticks, sy);
         for (place, label) in &self.labels {
             let anchor = match place {
                 0.0 => "start",

@@ -4,7 +4,6 @@
 use super::nodes::{Named, Shaped, kind};
 use super::{Driver, Over, Trial as Tried, setup};
 use crate::record::{Final, Line};
-use crate::study::Outcome;
 use runner_engine::{Failure, Growth, Trial, trials};
 use runner_pipeline::{InputRef, Node, Pipeline, Resources, Work};
 use serde_json::json;
@@ -34,7 +33,7 @@ pub(super) struct Finish {
     seeds: Vec<u64>,
     /// The nodes of the search's own metrics for each fresh seed.
     metrics: Vec<Vec<(usize, usize)>>,
-    /// What an earlier run of the search came to.
+    /// The result of an earlier run of the search.
     known: Option<Final>,
 }
 
@@ -280,25 +279,13 @@ impl Driver<'_> {
         if nodes().flatten().any(|Over { error, .. }| error.is_some()) {
             return Ok(());
         }
-        let mut objectives = Vec::new();
-        for of_seed in &self.finish.metrics {
-            let mut values = Vec::new();
-            for (m, of) in self.metrics.iter().enumerate() {
-                let nodes = of_seed.iter().filter(|(of, _)| *of == m);
-                let outputs = nodes.filter_map(|(_, node)| Some(&self.over.get(node)?.outputs));
-                let all: Vec<f64> = outputs
-                    .map(|outputs| self.metric(outputs.get("metrics").copied(), of))
-                    .collect::<Result<_, _>>()?;
-                values.push(all.iter().sum::<f64>() / all.len() as f64);
-            }
-            objectives.push(values);
-        }
+        let outcome = self.values(&self.finish.metrics, 0.0)?;
         self.finish.state = State::Done;
         if self.seeds.fresh == 0 {
             return Ok(());
         }
-        let mean =
-            objectives.iter().filter_map(|values| values.first()).sum::<f64>() / objectives.len() as f64;
+        let means = outcome.means(self.search.objective.0.len());
+        let mean = means.and_then(|means| means.first().copied()).unwrap_or(f64::NAN);
         let seeds: Vec<String> = self.finish.seeds.iter().map(u64::to_string).collect();
         growth.notes.push(format!(
             "trial {} on the seeds {}, which the search did not use: {mean:.4}",
@@ -308,10 +295,7 @@ impl Driver<'_> {
         let last = Final {
             trial: self.finish.trial,
             seeds: self.finish.seeds.clone(),
-            outcome: Outcome {
-                objectives,
-                ..Outcome::default()
-            },
+            outcome,
         };
         if self.finish.known.as_ref() != Some(&last) {
             self.lines.push(Line::Final(last));

@@ -1,4 +1,4 @@
-//! What a search would still compute, from its record and without running anything.
+//! The work that is left of a search, from its record and without running anything.
 
 use super::nodes::Shaped;
 use super::setup::{self, Ladder};

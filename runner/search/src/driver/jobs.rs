@@ -59,8 +59,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// What came of a job whose nodes have ended.
-    pub(super) fn outcome(&self, running: &Running) -> Result<Outcome, Failure> {
+    /// The outcome of a job whose nodes have ended.
+    fn outcome(&self, running: &Running) -> Result<Outcome, Failure> {
         let over = |node: &usize| self.over.get(node).cloned().unwrap_or_default();
         let seconds = running.own.iter().map(|node| over(node).seconds).sum();
         let nodes = || running.seeds.iter().flatten().map(|(_, node)| over(node));
@@ -73,18 +73,23 @@ impl Driver<'_> {
                 ..Outcome::default()
             });
         }
-        let count = self.search.objective.0.len();
+        self.values(&running.seeds, seconds)
+    }
+
+    /// The outcome of nodes that ended well: those of the metrics, for each seed.
+    pub(super) fn values(&self, seeds: &[Vec<(usize, usize)>], seconds: f64) -> Result<Outcome, Failure> {
         let (mut objectives, mut constraints) = (Vec::new(), Vec::new());
-        for of_seed in &running.seeds {
+        for of_seed in seeds {
             let mut values = Vec::with_capacity(self.metrics.len());
             for (m, of) in self.metrics.iter().enumerate() {
                 let nodes = of_seed.iter().filter(|(of, _)| *of == m);
-                let all: Vec<f64> = nodes
-                    .map(|(_, node)| self.metric(over(node).outputs.get("metrics").copied(), of))
+                let outputs = nodes.filter_map(|(_, node)| Some(&self.over.get(node)?.outputs));
+                let all: Vec<f64> = outputs
+                    .map(|outputs| self.metric(outputs.get("metrics").copied(), of))
                     .collect::<Result<_, _>>()?;
                 values.push(all.iter().sum::<f64>() / all.len() as f64);
             }
-            constraints.push(values.split_off(count));
+            constraints.push(values.split_off(self.search.objective.0.len()));
             objectives.push(values);
         }
         if self.search.constraints.is_empty() {
@@ -98,7 +103,7 @@ impl Driver<'_> {
         })
     }
 
-    pub(super) fn metric(&self, metrics: Option<ArtifactDigest>, of: &MetricOf) -> Result<f64, Failure> {
+    fn metric(&self, metrics: Option<ArtifactDigest>, of: &MetricOf) -> Result<f64, Failure> {
         let none = || Failure::usage(format!("`{}` has no artifact of metrics", of.stage));
         let digest = metrics.ok_or_else(none)?;
         let values = figures::final_values(&self.setup.store, digest)?;
@@ -123,9 +128,9 @@ impl Driver<'_> {
             notes.extend(self.note(job, &outcome));
         }
         if let Some(trial) = self.trials.get_mut(&job.trial)
-            && let Some(value) = mean(&outcome, 0)
+            && let Some(means) = outcome.means(self.search.objective.0.len())
         {
-            trial.value = Some(value);
+            trial.value = means.first().copied();
             trial.nodes = nodes;
         }
         self.study.tell(job.job, outcome);
@@ -137,13 +142,14 @@ impl Driver<'_> {
             Some(resource) => format!(", rung {} of {} ({resource})", job.rung + 1, self.ladder.values.len()),
             None => String::new(),
         };
-        let count = self.search.objective.0.len();
-        let result = match &outcome.error {
-            Some(error) => format!("failed: {error}"),
-            None => {
-                let means = (0..count).filter_map(|m| Some(format!("{:.4}", mean(outcome, m)?)));
+        let means = outcome.means(self.search.objective.0.len());
+        let result = match (&outcome.error, means) {
+            (Some(error), _) => format!("failed: {error}"),
+            (None, Some(means)) => {
+                let means = means.iter().map(|mean| format!("{mean:.4}"));
                 means.collect::<Vec<_>>().join(", ")
             }
+            (None, None) => "failed: its metric is no finite number".to_owned(),
         };
         Some(format!("trial {}{rung}: {result}", job.trial))
     }
@@ -224,13 +230,6 @@ impl Driver<'_> {
         }
         Ok(())
     }
-}
-
-/// The mean of an objective over seeds; `None` of a job that failed.
-fn mean(outcome: &Outcome, objective: usize) -> Option<f64> {
-    let values = outcome.objectives.iter().map(|values| values.get(objective).copied());
-    let sum: f64 = values.sum::<Option<f64>>()?;
-    (!outcome.objectives.is_empty()).then(|| sum / outcome.objectives.len() as f64)
 }
 
 /// True if rows of numbers are the same; NaN is like NaN.

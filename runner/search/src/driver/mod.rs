@@ -52,7 +52,7 @@ pub struct Setup<'a> {
     pub planned: Planned,
 }
 
-/// What came of a search in a run.
+/// The outcome of a search in a run.
 pub struct Searched {
     /// The failure that ended it.
     pub failure: Option<Failure>,
