@@ -17,15 +17,20 @@
 //! isolation: auto                # the default of `run:` stages: auto, required or none
 //! python: ../env                 # the interpreter of `uses: python` and of kinds of packages that name none: a
 //!                                # program on PATH, or the path of one or of an environment, relative to here
+//! executors:                     # where `exec --executor NAME` and `resources: { executor: NAME }` run stages
+//!   hpc: { kind: slurm, partition: cpu, account: desk, max_jobs: 200, store: shared }
+//!   ray: { kind: ray, address: auto, store: remote }
 //! ```
 //!
 //! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials
 //! are not configured here: they come from the environment.
 
+use cache::Store;
 use cache_remote::{PublicKey, RemoteSettings, SignKey};
+use runner_cluster::settings::Settings as Executor;
 use runner_engine::Failure;
-use runner_pipeline::config_file::{self, Problems, Tree, Value, interval};
-use runner_pipeline::{Isolation, PipelineErrors, suggest};
+use runner_pipeline::config_file::{self, Key, Problems, Tree, Value, interval};
+use runner_pipeline::{HERE, Isolation, PipelineErrors, suggest};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -129,6 +134,69 @@ pub(crate) fn python(home: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(path.display().to_string()))
 }
 
+/// The executors of a home's configuration, by name.
+pub(crate) fn executors(home: &Path) -> Result<BTreeMap<String, Executor>, Failure> {
+    let Some((tree, mut problems)) = parsed(home)? else {
+        return Ok(BTreeMap::new());
+    };
+    let mut found = BTreeMap::new();
+    for (key, value) in tree.entry("executors").map_or(&[][..], |(_, value)| value.entries()) {
+        found.extend(executor(key, value, &mut problems).map(|executor| (key.name.clone(), executor)));
+    }
+    match problems.any() {
+        true => Err(wrong(problems.finish())),
+        false => Ok(found),
+    }
+}
+
+/// One of `executors:`.
+fn executor(key: &Key, value: &Tree, problems: &mut Problems) -> Option<Executor> {
+    let kinds = Executor::KINDS;
+    if key.name == HERE {
+        problems.add(key.spot, "`here` is this machine", "give the executor another name");
+        return None;
+    }
+    let Some((_, kind)) = value.entry("kind") else {
+        let hint = format!("write `kind: {}`", kinds.join("` or `kind: "));
+        problems.add(
+            key.spot,
+            format!("`kind` of the executor `{}` is missing", key.name),
+            hint,
+        );
+        return None;
+    };
+    let read = match kind.text() {
+        Some("slurm") => config_file::read("executors", value, problems).map(Executor::Slurm),
+        Some("ray") => config_file::read("executors", value, problems).map(Executor::Ray),
+        other => {
+            let name = other.unwrap_or_default();
+            problems.add(
+                kind.spot,
+                format!("there is no executor of kind `{name}`"),
+                suggest(name, "kinds", kinds),
+            );
+            None
+        }
+    }?;
+    match read.check() {
+        Ok(()) => Some(read),
+        Err((field, message, hint)) => {
+            let spot = value.entry(field).map_or(key.spot, |(_, value)| value.spot);
+            problems.add(spot, message, hint);
+            None
+        }
+    }
+}
+
+/// Opens the store of a home, as one that several machines share if its configuration says so.
+pub(crate) fn open_store(home: &Path) -> Result<Store, Failure> {
+    let takeover = executors(home)?.values().filter_map(Executor::takeover).max();
+    Ok(match takeover {
+        Some(_) => Store::open(home)?,
+        None => Store::open(home)?,
+    })
+}
+
 fn wrong(errors: PipelineErrors) -> Failure {
     Failure::usage(errors.to_string())
 }
@@ -175,8 +243,8 @@ fn top(
         problems.add(tree.spot, "expected a map", "write `remote:` and below it `url: …`");
         return None;
     };
-    // See `isolation` and `python`.
-    let known = ["remote", "isolation", "python"];
+    // See `isolation`, `python` and `executors`.
+    let known = ["remote", "isolation", "python", "executors"];
     for (key, _) in entries.iter().filter(|(key, _)| !known.contains(&key.name.as_str())) {
         let message = format!("unknown key `{}`", key.name);
         problems.add(key.spot, message, suggest(&key.name, "keys", known));

@@ -2,7 +2,7 @@
 
 use crate::output;
 use runner_engine::{Control, Failure, exit, no_thread};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -61,6 +61,17 @@ pub(crate) fn control() -> Result<Control, Failure> {
             end_after(if again { END_AT_ONCE } else { END });
         }
     };
+    Builder::new().spawn(watch).map_err(no_thread)?;
+    Ok(control)
+}
+
+/// The control of a job on a node. SIGUSR1, by which a cluster announces the end of the job's time,
+/// and SIGTERM ask the job to stop; only the cluster kills it.
+pub(crate) fn of_job() -> Result<Control, Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(failed)?;
+    let control = Control::default();
+    let signalled = control.clone();
+    let watch = move || signals.forever().for_each(|_| signalled.cancel.cancel());
     Builder::new().spawn(watch).map_err(no_thread)?;
     Ok(control)
 }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{self, Arguments};
 use crate::complete;
+use crate::interrupt;
 use crate::output;
 use crate::registry;
 use crate::session::Session;
@@ -10,6 +11,7 @@ use runner_engine::{Failure, executor, exit};
 use runner_report::reporter::Verbosity;
 use stages_core::AnyStage;
 use std::io::ErrorKind;
+use std::path::PathBuf;
 
 /// Runs the program with stage kinds of another crate beside its own, each under a prefix of that crate, and
 /// returns its exit code. A program whose main function is this call has all commands, and its worker
@@ -30,6 +32,9 @@ pub fn main() -> u8 {
             return executor::worker(registry::kinds(), cache_remote::open_for_worker);
         }
         [only] if only == "sandbox" => return runner_sandbox::sandbox(),
+        [first, second] if first == "worker" && (second == "--job" || second == "--batch") => {
+            return node(second == "--batch").unwrap_or_else(|failure| show(&failure));
+        }
         _ => {}
     }
     match complete::answer(Arguments::command) {
@@ -53,6 +58,23 @@ pub fn main() -> u8 {
         Ok(code) => code,
         Err(failure) => show(&failure),
     }
+}
+
+/// Runs `worker --job FILE` or `worker --batch FILE NUMBER`: jobs in files, on a node of a cluster.
+fn node(is_batch: bool) -> Result<u8, Failure> {
+    let usage = || Failure::usage("expected `worker --job FILE` or `worker --batch FILE NUMBER`");
+    let mut given = std::env::args_os().skip(3);
+    let file = PathBuf::from(given.next().ok_or_else(usage)?);
+    let control = interrupt::of_job()?;
+    let open = cache_remote::open_for_worker;
+    if !is_batch {
+        return executor::run_job_file(&file, registry::FILE_TYPES, open, &control);
+    }
+    let number = given
+        .next()
+        .and_then(|text| text.to_str()?.parse().ok())
+        .ok_or_else(usage)?;
+    executor::run_batch(&file, number, registry::FILE_TYPES, open, &control)
 }
 
 /// Prints a failure and returns its exit code.

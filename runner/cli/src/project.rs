@@ -217,6 +217,7 @@ impl Project {
             planned: BTreeMap::new(),
             force: self.force.clone(),
             env: session.env.clone(),
+            executor: None,
             isolation: self.isolation,
             logs: self.runs.join(run).join("logs"),
             grace: GRACE,

@@ -73,7 +73,7 @@ impl Session {
     /// Opens the store of a home with its configured remote.
     pub(crate) fn store(&self, home: &Path) -> Result<Store, Failure> {
         let settings = self.remote_settings(home)?;
-        let store = Store::open(home)?;
+        let store = config::open_store(home)?;
         let store = match settings {
             Some(settings) => Remote::new(settings, &store)?.attach(store),
             None => store,

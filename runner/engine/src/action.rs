@@ -1,7 +1,7 @@
 //! Execution of one action, in its own thread: runs it and writes its record.
 
 use crate::event::timestamp;
-use crate::executor::{Executor, Job, JobWork, Limits, NAMESPACES, Program};
+use crate::executor::{Executor, Job, JobStore, JobWork, Limits, NAMESPACES, Program, Request};
 use crate::key::Recipe;
 use crate::options::Options;
 use crate::prepare::Prepared;
@@ -45,6 +45,9 @@ pub(crate) struct Action<'a> {
     pub mode: Mode,
     pub store: &'a Store,
     pub executor: &'a dyn Executor,
+    /// The executor's name, if it is not this machine.
+    pub site: Option<&'a str>,
+    pub request: Request,
     pub options: &'a Options,
 }
 
@@ -74,6 +77,11 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
         key: prepared.key,
         stage: node.id.clone(),
         home: store.root().to_owned(),
+        store: action
+            .executor
+            .elsewhere()
+            .map_or(JobStore::Here, |elsewhere| elsewhere.store),
+        request: action.request.clone(),
         work: work(node, prepared, options),
         inputs: prepared.recipe.inputs.clone(),
         sources: sources.collect(),
@@ -98,7 +106,7 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
         return Err(StageError::new("the packages of its Python changed while it ran")
             .hint("run it again: the versions of the packages are part of the key"));
     }
-    let seconds = started.elapsed().as_secs_f64();
+    let seconds = done.seconds.unwrap_or_else(|| started.elapsed().as_secs_f64());
     if action.mode == Mode::Check {
         return Ok(Hit {
             key: prepared.key,
@@ -109,16 +117,19 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
             blobs: Vec::new(),
         });
     }
+    let own_host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let host = done.place.as_ref().map_or_else(own_host, |place| place.host.clone());
     let mut info = BTreeMap::from([
         ("run".to_owned(), json!(options.run)),
         ("stage".to_owned(), json!(node.id)),
         ("started".to_owned(), json!(timestamp(began.into()))),
         ("threads".to_owned(), json!(action.threads)),
-        (
-            "host".to_owned(),
-            json!(rustix::system::uname().nodename().to_string_lossy()),
-        ),
+        ("host".to_owned(), json!(host)),
     ]);
+    if let Some(site) = action.site {
+        info.insert("executor".to_owned(), json!(site));
+        info.insert("job".to_owned(), json!(done.place.as_ref().map(|place| &place.job)));
+    }
     if let Some(isolation) = &done.isolation {
         info.insert("isolation".to_owned(), json!(isolation));
         // `null` tells that they could not be observed.

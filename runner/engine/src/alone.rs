@@ -1,7 +1,7 @@
 //! A node without inputs, run by itself, of no run.
 
 use crate::action::{self, Action, Mode, Outcome};
-use crate::executor::{Executor, Limits};
+use crate::executor::{Executor, Limits, Request};
 use crate::options::{Control, Options};
 use crate::prepare::prepare;
 use cache::{Hit, Store};
@@ -35,6 +35,8 @@ pub fn run_alone(
         mode: Mode::Usual,
         store,
         executor,
+        site: None,
+        request: Request::default(),
         options,
     };
     let limits = Limits {

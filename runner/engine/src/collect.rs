@@ -61,6 +61,7 @@ impl Collected {
             chosen,
             store,
             executor: &executor,
+            others: &BTreeMap::new(),
             options: &options,
             control,
         };

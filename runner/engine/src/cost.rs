@@ -22,6 +22,12 @@ pub struct CostWarning {
     pub hint: String,
 }
 
+/// The expected run time of a stage whose last action `old` took `took` seconds.
+pub(crate) fn expected(node: &Node, old: Option<&Recipe>, took: Option<f64>) -> Option<f64> {
+    let ratio = old.and_then(|old| work_ratio(node, old));
+    took.map(|took| took * ratio.unwrap_or(1.0))
+}
+
 /// The ratio of a stage's work to that of an earlier action of it, as far as its kind tells; `None` for
 /// another kind.
 pub(crate) fn work_ratio(node: &Node, old: &Recipe) -> Option<f64> {
@@ -54,7 +60,7 @@ pub(crate) fn warning(
         return None;
     };
     let ratio = old.and_then(|old| work_ratio(node, old));
-    let expected = took.map(|took| took * ratio.unwrap_or(1.0) * left);
+    let expected = expected(node, old, took).map(|expected| expected * left);
     if expected.is_some_and(|expected| expected < UNNOTICED) {
         return None;
     }

@@ -36,6 +36,8 @@ pub struct Options {
     pub planned: BTreeMap<usize, ActionKey>,
     /// The environment from which `run:` stages receive variables.
     pub env: BTreeMap<String, String>,
+    /// The executor of stages that name none; `None` for this machine.
+    pub executor: Option<String>,
     /// The default isolation of `run:` stages.
     pub isolation: Isolation,
     /// The directory for the logs of stages that do not complete.
@@ -72,8 +74,10 @@ pub struct Run<'a> {
     pub chosen: &'a [usize],
     /// The store.
     pub store: &'a Store,
-    /// The executor of the actions.
+    /// The executor of this machine.
     pub executor: &'a dyn Executor,
+    /// The executors of other machines, by name.
+    pub others: &'a BTreeMap<String, Box<dyn Executor>>,
     /// The options of the run.
     pub options: &'a Options,
     /// The cancellation tokens of the run.

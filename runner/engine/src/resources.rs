@@ -115,7 +115,11 @@ mod tests {
             sources: None,
             earlier: BTreeMap::new(),
             provides: BTreeMap::new(),
-            resources: Resources { threads, memory },
+            resources: Resources {
+                threads,
+                memory,
+                ..Resources::default()
+            },
             retries: 0,
             timeout: None,
             register: None,

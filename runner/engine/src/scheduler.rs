@@ -2,12 +2,13 @@
 
 mod ends;
 mod look_up;
+mod sites;
 mod threads;
 
 use crate::action::{self, Action, Mode, Outcome};
 use crate::cost::{self, CostWarning};
 use crate::event::{Event, RunStatus, StageStatus, Stamped};
-use crate::executor::{Executor, Limits};
+use crate::executor::{Executor, Limits, Request};
 use crate::explain;
 use crate::grow::{Ended, Grow, Growth};
 use crate::key::Recipe;
@@ -18,6 +19,7 @@ use crate::resources::{Pool, Share};
 use crate::summary::Summary;
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use runner_pipeline::{Node, Pipeline};
+use sites::Site;
 use stages_core::{EventSink, StageError, StageEvent};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -80,6 +82,8 @@ struct Slot {
     /// The stage's result, once available.
     hit: Option<Hit>,
     key: Option<ActionKey>,
+    /// The site on which the stage runs; `None` for this machine.
+    site: Option<usize>,
     forced: bool,
     /// If set, the stage's cached result is recomputed for comparison.
     to_check: bool,
@@ -107,6 +111,9 @@ struct Scheduler<'a, 'scope, 'env> {
     pipeline: Cow<'env, Pipeline>,
     store: &'env Store,
     executor: &'env dyn Executor,
+    sites: Vec<Site<'env>>,
+    /// The rules of placement that have been reported: the stage and the reason.
+    told: BTreeSet<(String, &'static str)>,
     options: &'env Options,
     limits: &'env Limits,
     report: &'a mut dyn FnMut(Vec<Stamped>),
@@ -129,6 +136,7 @@ struct Scheduler<'a, 'scope, 'env> {
     /// The stages to look up in the remote store.
     to_ask: VecDeque<(usize, Box<Prepared>)>,
     asking: usize,
+    /// The stages that are ready to run on this machine.
     ready: BTreeSet<usize>,
     running: BTreeSet<usize>,
     /// The stages that retry later, because another stage or process holds the lock of their action.
@@ -149,6 +157,7 @@ pub fn run(run: &Run<'_>, grow: Option<&mut dyn Grow>, report: &mut dyn FnMut(Ve
         chosen,
         store,
         executor,
+        others,
         options,
         control,
     } = run;
@@ -180,6 +189,8 @@ pub fn run(run: &Run<'_>, grow: Option<&mut dyn Grow>, report: &mut dyn FnMut(Ve
             pipeline: Cow::Borrowed(pipeline),
             store,
             executor,
+            sites: Site::all(others),
+            told: BTreeSet::new(),
             options,
             limits: &limits,
             report,
@@ -456,6 +467,9 @@ impl Scheduler<'_, '_, '_> {
 
     /// Starts ready stages, in the pipeline's order, while resources are free.
     fn start_ready(&mut self) {
+        for site in 0..self.sites.len() {
+            self.start_at(site);
+        }
         let now = Instant::now();
         let is_early = |slot: &Slot| slot.try_at.is_some_and(|at| at > now);
         let early = self.delayed.iter().filter(|&&i| is_early(&self.slots[i])).count();
@@ -463,7 +477,7 @@ impl Scheduler<'_, '_, '_> {
         let mut next = 0;
         while let Some(&i) = self.ready.range(next..).next() {
             next = i + 1;
-            if self.pool.is_full() {
+            if self.pool.is_full() || self.stopping {
                 return;
             }
             if is_early(&self.slots[i]) {
@@ -473,25 +487,30 @@ impl Scheduler<'_, '_, '_> {
                 // A smaller stage further on may fit.
                 continue;
             };
-            let State::Ready(prepared) = &self.slots[i].state else {
-                self.pool.give(share);
-                continue;
-            };
-            let prepared = prepared.clone();
             waiting = waiting.saturating_sub(1);
-            match self.lock(i, &prepared) {
-                Ok(Some(lock)) => {
-                    self.ready.remove(&i);
-                    self.start(i, prepared, share, lock);
-                }
-                Ok(None) => self.pool.give(share),
-                Err(err) => {
-                    self.pool.give(share);
-                    self.fail(i, err);
-                }
+            if !self.try_start(i, share) {
+                self.pool.give(share);
             }
-            if self.stopping {
-                return;
+        }
+    }
+
+    /// Starts a ready stage, unless it has ended meanwhile, or the lock of its action is held elsewhere; true
+    /// if it was started.
+    fn try_start(&mut self, i: usize, share: Share) -> bool {
+        let State::Ready(prepared) = &self.slots[i].state else {
+            return false;
+        };
+        let prepared = prepared.clone();
+        match self.lock(i, &prepared) {
+            Ok(Some(lock)) => {
+                self.not_ready(i);
+                self.start(i, prepared, share, lock);
+                true
+            }
+            Ok(None) => false,
+            Err(err) => {
+                self.fail(i, err);
+                false
             }
         }
     }
@@ -521,21 +540,31 @@ impl Scheduler<'_, '_, '_> {
     }
 
     fn start(&mut self, i: usize, prepared: Box<Prepared>, share: Share, lock: ActionLock) {
-        let (store, executor, options) = (self.store, self.executor, self.options);
+        let (store, options) = (self.store, self.options);
         let node = self.pipeline.nodes[i].clone();
+        let site = self.slots[i].site.map(|site| &self.sites[site]);
+        let executor = site.map_or(self.executor, |site| site.executor);
+        let site = site.map(|site| site.name);
         let last = options.past.last(&node.id);
         let reason = self.reason(i, &prepared, last.as_ref());
         // The record only serves as a hint: an unreadable record is treated as a missing one.
         let record = last.and_then(|(_, key)| store.recorded(key).ok()?);
         let old = record.as_ref().and_then(|record| Recipe::from_json(&record.recipe));
         let took = record.as_ref().map(|record| record.seconds);
-        let ratio = old.as_ref().and_then(|old| cost::work_ratio(&node, old));
+        let expected = cost::expected(&node, old.as_ref(), took);
+        let request = Request {
+            memory: node.resources.memory,
+            gpus: node.resources.gpus,
+            time: node.resources.time,
+            timeout: node.timeout,
+            expected_seconds: expected,
+        };
         self.emit(Event::StageStarted {
             stage: node.id.clone(),
             key: prepared.key,
             threads: share.threads,
             reason,
-            expected_seconds: took.map(|took| took * ratio.unwrap_or(1.0)),
+            expected_seconds: expected,
         });
         // The cached share is looked up only if the full cost would give a warning.
         let dear = cost::warning(&node, old.as_ref(), took, 1.0).and_then(|_| {
@@ -576,6 +605,8 @@ impl Scheduler<'_, '_, '_> {
                 mode,
                 store,
                 executor,
+                site,
+                request,
                 options,
             };
             Message::Ended(i, action::run(&action, &limits, &events))

@@ -47,11 +47,13 @@ pub use file::search::{
 };
 pub use file::track::{Mlflow, Otlp, Track};
 pub use matrix::point::id as node_id;
-pub use model::{InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
+pub use model::{HERE, InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
 pub use package::{DescribeKinds, LARGEST_DESCRIPTION, Packages, Prefix};
 pub use schedule::{CatchUp, Cron, Keep, NightDates, Schedule, Scheduled, Then, WaitFor, When};
 pub use select::{named, select};
-pub use stage::command::{Check, Command, Isolation, LOG_LIMIT, OfPackage, PythonCall, Shell, Tool};
+pub use stage::command::{
+    Check, Command, Isolation, LOG_LIMIT, OfPackage, PythonCall, Shell, Tool, Unrecorded,
+};
 pub use stage::earlier::{Earlier, EarlierRef, FindEarlier, FindTried, NotFound, RunRef};
 pub use stage::interpolate::command_text;
 pub use stage::reference::{Select, parse_reference, same as same_value};

@@ -172,4 +172,16 @@ pub struct Resources {
     pub threads: Option<usize>,
     /// The memory in bytes.
     pub memory: Option<u64>,
+    /// The number of GPUs, for an executor that assigns them.
+    #[serde(default, skip_serializing_if = "stages_core::is_default")]
+    pub gpus: u32,
+    /// The time that an executor is asked for.
+    #[serde(default, skip_serializing_if = "stages_core::is_default")]
+    pub time: Option<Duration>,
+    /// The name of the executor that runs the stage, or [`HERE`](crate::HERE).
+    #[serde(default, skip_serializing_if = "stages_core::is_default")]
+    pub executor: Option<String>,
 }
+
+/// The name of the executor that is this machine.
+pub const HERE: &str = "here";

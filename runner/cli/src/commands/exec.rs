@@ -1,7 +1,7 @@
 //! `runner exec`.
 
 use super::plan_file::SavedPlan;
-use super::{check, plan, remote};
+use super::{check, executors, plan, remote};
 use crate::commands::plan::PlanArgs;
 use crate::complete::{candidates, completed};
 use crate::project::{PipelineArgs, Project, Reach, Selection};
@@ -26,7 +26,7 @@ use runner_report::track::Tracking;
 use runner_report::{self as report, results_table};
 use runner_sandbox::peak_memory;
 use runner_search::driver::{self as search, Driver, Searched};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -58,6 +58,9 @@ pub(crate) struct ExecArgs {
     /// The maximum number of stages that run in parallel [default: the number of cores].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
+    /// The executor of `config.yaml` that runs the stages that name none [default: this machine].
+    #[arg(long, value_name = "NAME")]
+    pub executor: Option<String>,
     /// After a failure, continue with the stages that do not depend on the failed one.
     #[arg(short, long)]
     pub keep_going: bool,
@@ -171,6 +174,8 @@ struct Prepared {
     /// The temporary directory of the history, if the run cannot be recorded.
     unrecorded: Option<TempDir>,
     options: Options,
+    /// The executors of other machines that its stages request.
+    executors: BTreeMap<String, runner_cluster::settings::Settings>,
     control: Control,
     /// Excludes garbage collection until the run is displayed.
     _guard: StoreGuard,
@@ -198,6 +203,7 @@ fn prepare(
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
+    let executors = executors::requested(&project, args.executor.as_deref())?;
     marks::check(&project.runs, args.name.as_deref(), &args.tag)?;
     let unrecorded = unrecorded(session, &project)?;
     let runs = unrecorded
@@ -211,6 +217,7 @@ fn prepare(
     options.night = pipeline.selection.settings.night.clone();
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
+    options.executor.clone_from(&args.executor);
     options.verify_inputs = args.verify_inputs;
     options.isolation = args.isolation.unwrap_or(options.isolation);
     if let Some(share) = args.check_determinism {
@@ -230,6 +237,7 @@ fn prepare(
         runs,
         unrecorded,
         options,
+        executors,
         control,
         _guard: guard,
     };
@@ -262,6 +270,7 @@ fn execute(
     let (options, control) = (&prepared.options, &prepared.control);
     let executor = WorkerProcess::new(&project.store, crate::registry::FILE_TYPES)
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+    let others = executors::start(project, &prepared.executors)?;
     let tracking = Tracking::start(&project.pipeline.track, &prepared.runs, run, &mut output::warn);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -303,6 +312,7 @@ fn execute(
             chosen: &project.chosen,
             store: &project.store,
             executor: &executor,
+            others: &others,
             options,
             control,
         },

@@ -10,6 +10,7 @@ pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod exec;
+mod executors;
 pub(crate) mod export;
 pub(crate) mod labels;
 pub(crate) mod logs;

@@ -7,13 +7,70 @@ use runner_pipeline::{Command, Isolation};
 use serde::{Deserialize, Serialize};
 use stages_core::{EventSink, Outputs, Settings, Source, StageError};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs actions.
 pub trait Executor: Send + Sync {
     /// Runs an action to completion. Blocks.
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError>;
+
+    /// The properties of an executor that runs its jobs on other machines; `None` if it runs them on this
+    /// one, with shares of its cores and memory.
+    fn elsewhere(&self) -> Option<Elsewhere> {
+        None
+    }
+}
+
+/// The properties of an executor that runs its jobs on other machines.
+#[derive(Clone, Debug)]
+pub struct Elsewhere {
+    /// The maximum number of concurrent jobs.
+    pub jobs: usize,
+    /// The number of threads of a job whose stage requests none.
+    pub threads: usize,
+    /// A stage that is expected to take less than this is not worth a job: it runs on this machine, unless it
+    /// names the executor itself.
+    pub small: Duration,
+    /// The store that the jobs open.
+    pub store: JobStore,
+}
+
+/// The store that a job opens.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStore {
+    /// The engine's, on the engine's machine.
+    #[default]
+    Here,
+    /// The engine's, on another machine that has the same directory.
+    Shared {
+        /// The time after which the locks of a silent machine are taken over.
+        takeover: Duration,
+    },
+    /// One on the node's own disk, with the remote store behind it.
+    Node {
+        /// Its directory; by default in the node's directory for temporary files.
+        dir: Option<PathBuf>,
+        /// Its maximum size in bytes after a job.
+        bound: u64,
+    },
+}
+
+/// The resources that a job requests of a machine, besides its threads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The memory in bytes.
+    pub memory: Option<u64>,
+    /// The number of GPUs.
+    pub gpus: u32,
+    /// The run time: an executor may end the job at its end, and the job then goes on from its checkpoint.
+    pub time: Option<Duration>,
+    /// The stage's time limit: a stage that runs for longer fails. The time in a queue does not count.
+    pub timeout: Option<Duration>,
+    /// The run time expected from past runs, in seconds.
+    pub expected_seconds: Option<f64>,
 }
 
 /// An action, with everything that a worker needs to run it.
@@ -25,6 +82,12 @@ pub struct Job {
     pub stage: String,
     /// The directory of the store.
     pub home: PathBuf,
+    /// The store that the job opens.
+    #[serde(default)]
+    pub store: JobStore,
+    /// The resources that it requests.
+    #[serde(default)]
+    pub request: Request,
     /// The work to do.
     pub work: JobWork,
     /// The input artifacts, by port.
@@ -45,8 +108,12 @@ pub struct Job {
 
 impl Job {
     /// Opens the job's store, with its upstream store.
-    pub(super) fn store(&self, open_upstream: OpenUpstream) -> cache::Result<Store> {
-        let store = Store::open(&self.home)?;
+    pub(super) fn open_store(&self, open_upstream: OpenUpstream) -> cache::Result<Store> {
+        let store = match &self.store {
+            JobStore::Here => Store::open(&self.home)?,
+            JobStore::Shared { .. } => Store::open(&self.home)?,
+            JobStore::Node { dir, .. } => Store::open(&node_dir(dir.as_deref()))?,
+        };
         match &self.upstream {
             Some(settings) => {
                 let upstream = open_upstream(&store, settings)?;
@@ -55,6 +122,12 @@ impl Job {
             None => Ok(store),
         }
     }
+}
+
+/// The directory of a node's own store: `dir`, or one of the user in the directory for temporary files.
+pub fn node_dir(dir: Option<&Path>) -> PathBuf {
+    let own = || std::env::temp_dir().join(format!("runner-{}", rustix::process::getuid().as_raw()));
+    dir.map_or_else(own, Path::to_owned)
 }
 
 /// The work of an action.
@@ -70,15 +143,16 @@ pub enum JobWork {
         /// The stage's configuration, with defaults filled in.
         config: Settings,
     },
-    /// An external program. It is never sent to a worker, because it has processes of its own.
-    #[serde(skip)]
+    /// An external program. It is never sent to a worker of this machine, because it has processes of its
+    /// own.
     Command(Box<Program>),
 }
 
 /// An external program, with what a run adds to its stage's definition.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Program {
     /// The stage's command.
+    #[serde(with = "whole_command")]
     pub command: Arc<Command>,
     /// The environment variables added to those that every program receives: `env:`, and the values of the
     /// stage's secrets.
@@ -94,6 +168,33 @@ pub struct Program {
     pub host_env: BTreeMap<String, String>,
     /// The directory of the pipeline, for hints.
     pub base: PathBuf,
+}
+
+/// A command with what its record leaves out.
+mod whole_command {
+    use super::{Arc, Command};
+    use runner_pipeline::Unrecorded;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(command: &Command, serializer: S) -> Result<S::Ok, S::Error> {
+        (command, command.unrecorded()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Command>, D::Error> {
+        let (command, unrecorded) = <(Command, Unrecorded)>::deserialize(deserializer)?;
+        Ok(Arc::new(command.with(unrecorded)))
+    }
+}
+
+/// The machine on which an action ran.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The executor's name in `config.yaml`.
+    pub executor: String,
+    /// The executor's own name of the job.
+    pub job: String,
+    /// The host.
+    pub host: String,
 }
 
 /// The result of an action.
@@ -120,6 +221,12 @@ pub struct Done {
     /// The state of the upstream store when the worker exits.
     #[serde(default)]
     pub upstream: WorkerReport,
+    /// The run time in seconds, without the time in a queue; `None` if that of the executor's call.
+    #[serde(default)]
+    pub seconds: Option<f64>,
+    /// The machine, if it is not the engine's.
+    #[serde(default)]
+    pub place: Option<Place>,
 }
 
 /// The job's kind, for messages.

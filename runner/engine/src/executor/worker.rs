@@ -18,8 +18,7 @@ struct Lines;
 
 impl Lines {
     fn write(&self, message: &Message) {
-        let mut line = serde_json::to_string(message).unwrap_or_default();
-        line.push('\n');
+        let line = message.to_line();
         let mut out = stdout().lock();
         // An error means that the engine has exited; end of file on standard input reports that too.
         let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
@@ -83,23 +82,26 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
         .build_global();
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
-        Ok(()) => job.store(open_upstream).map_err(StageError::from).and_then(|store| {
-            // The engine holds a guard against garbage collection, but may be killed shortly before this
-            // process is.
-            let _guard = store.guard()?;
-            if let Some(upstream) = store.upstream() {
-                upstream.watch(Box::new(fetched(events.clone())));
-            }
-            let _ = opened.set(store.clone());
-            if cancel.is_cancelled() {
-                stop_reads(Some(&store));
-            }
-            let result = run_kind(&job, &store, kinds, &events, &cancel);
-            if let Some(upstream) = store.upstream() {
-                Lines.write(&Message::Upstream(upstream.worker_report()));
-            }
-            result
-        }),
+        Ok(()) => job
+            .open_store(open_upstream)
+            .map_err(StageError::from)
+            .and_then(|store| {
+                // The engine holds a guard against garbage collection, but may be killed shortly before this
+                // process is.
+                let _guard = store.guard()?;
+                if let Some(upstream) = store.upstream() {
+                    upstream.watch(Box::new(fetched(events.clone())));
+                }
+                let _ = opened.set(store.clone());
+                if cancel.is_cancelled() {
+                    stop_reads(Some(&store));
+                }
+                let result = run_kind(&job, &store, kinds, &events, &cancel);
+                if let Some(upstream) = store.upstream() {
+                    Lines.write(&Message::Upstream(upstream.worker_report()));
+                }
+                result
+            }),
         Err(err) => Err(StageError::new(format!("cannot start threads: {err}"))),
     };
     let code = u8::from(result.is_err());

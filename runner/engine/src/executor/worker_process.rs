@@ -174,15 +174,12 @@ impl Executor for WorkerProcess {
         let mut upstream = WorkerReport::default();
         loop {
             match said.recv_timeout(Duration::from_millis(50)) {
-                Ok(Ok(Message::Event(event))) => events.emit(event),
-                Ok(Ok(Message::Metric(name, step, bits))) => events.emit(StageEvent::Metric {
-                    name,
-                    step,
-                    value: f64::from_bits(bits),
-                }),
                 Ok(Ok(Message::Upstream(report))) => upstream = report,
                 Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
                 Ok(Ok(Message::Failed(err))) => result = Some(Err(err)),
+                Ok(Ok(event)) => {
+                    event.into_event().into_iter().for_each(|event| events.emit(event));
+                }
                 Ok(Err(line)) => events.emit(StageEvent::Log { line }),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}

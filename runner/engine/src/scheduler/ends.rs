@@ -17,7 +17,10 @@ impl Scheduler<'_, '_, '_> {
             return;
         };
         drop(lock);
-        self.pool.give(share);
+        match self.slots[i].site {
+            Some(site) => self.sites[site].running -= 1,
+            None => self.pool.give(share),
+        }
         self.running.remove(&i);
         for &other in &self.delayed {
             let slot = &mut self.slots[other];
@@ -64,7 +67,7 @@ impl Scheduler<'_, '_, '_> {
                 slot.retries -= 1;
                 let retry = retries - slot.retries;
                 slot.state = State::Ready(prepared);
-                self.ready.insert(i);
+                self.set_ready(i);
                 let stage = self.id(i);
                 self.emit(Event::StageRetried {
                     stage,
@@ -165,7 +168,7 @@ impl Scheduler<'_, '_, '_> {
         }
         self.emit(event);
         self.open = self.open.saturating_sub(1);
-        self.ready.remove(&i);
+        self.not_ready(i);
         self.delayed.remove(&i);
         self.to_prepare.remove(&i);
     }
@@ -205,7 +208,7 @@ impl Scheduler<'_, '_, '_> {
         // After the first call, only newly ready stages are left to skip.
         let left: Vec<usize> = match std::mem::replace(&mut self.skipped, true) {
             false => (0..self.slots.len()).collect(),
-            true => self.ready.iter().copied().collect(),
+            true => self.all_ready(),
         };
         for i in left {
             if self.slots[i].chosen && matches!(self.slots[i].state, State::Waiting | State::Ready(_)) {

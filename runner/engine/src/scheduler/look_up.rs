@@ -31,8 +31,14 @@ impl Scheduler<'_, '_, '_> {
     }
 
     pub(super) fn make_ready(&mut self, i: usize, prepared: Box<Prepared>) {
-        self.slots[i].state = State::Ready(prepared);
-        self.ready.insert(i);
+        match self.place(i, &prepared) {
+            Ok(site) => {
+                self.slots[i].site = site;
+                self.slots[i].state = State::Ready(prepared);
+                self.set_ready(i);
+            }
+            Err(err) => self.fail(i, err),
+        }
     }
 
     /// Starts queued look-ups in the remote store.

@@ -283,6 +283,7 @@ impl Lab {
             check: nodes(&setup.check),
             planned: setup.planned.iter().map(planned).collect(),
             env: env(setup),
+            executor: None,
             isolation: setup.isolation,
             logs: self.path("logs"),
             grace: setup.grace,
@@ -363,6 +364,7 @@ impl Lab {
             chosen: &chosen,
             store: &store,
             executor,
+            others: &BTreeMap::new(),
             options: &self.options(&pipeline, setup),
             control: &setup.control,
         };

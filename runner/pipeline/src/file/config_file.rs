@@ -5,7 +5,7 @@ use crate::PipelineErrors;
 pub use crate::text::problems::Problems;
 pub use crate::text::source::Spot;
 pub use crate::text::tree::{Key, Tree, Value};
-use crate::text::{Block, Texts, some_text, source, yaml};
+use crate::text::{Block, Size, Texts, some_text, source, yaml};
 use serde::Deserializer;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -22,6 +22,14 @@ pub fn read<T: DeserializeOwned>(key: &'static str, tree: &Tree, problems: &mut 
 /// If the value is not a duration.
 pub fn interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     some_text(deserializer)
+}
+
+/// Reads a size in bytes with its unit, such as `4GiB`.
+///
+/// # Errors
+/// If the value is not a size.
+pub fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    some_text(deserializer).map(|size: Option<Size>| size.map(|Size(bytes)| bytes))
 }
 
 /// Parses the bytes of a file; `None` if the file has no values.

@@ -18,7 +18,8 @@ pub const LOG_LIMIT: u64 = 64 << 20;
 ///
 /// Every setting is a field of this struct. It is part of the action key unless [`Command::NOT_IN_KEY`] names
 /// it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Command {
     /// The shell text, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands for
     /// `${`.
@@ -26,7 +27,7 @@ pub struct Command {
     /// The environment variables set by `env:`.
     pub env: BTreeMap<String, String>,
     /// Files of the pipeline's directory that the program reads: relative names, with globs expanded.
-    #[serde(serialize_with = "names")]
+    #[serde(serialize_with = "names", skip_deserializing)]
     pub files: Vec<Source>,
     /// The program's outputs: from the output's name to the file name in the working directory.
     pub outputs: BTreeMap<String, String>,
@@ -42,7 +43,11 @@ pub struct Command {
     #[serde(skip_serializing_if = "stages_core::is_default")]
     pub network: bool,
     /// The programs outside the system's directories that the stage runs.
-    #[serde(skip_serializing_if = "stages_core::is_default", serialize_with = "texts")]
+    #[serde(
+        skip_serializing_if = "stages_core::is_default",
+        serialize_with = "texts",
+        skip_deserializing
+    )]
     pub tools: Vec<Tool>,
     /// The container image in which the program runs, `IMAGE@sha256:…`.
     #[serde(skip_serializing_if = "stages_core::is_default")]
@@ -63,7 +68,58 @@ pub struct Command {
     pub python: Option<PythonCall>,
 }
 
+/// What the record of a command leaves out, and a program on another machine needs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Unrecorded {
+    files: Vec<Source>,
+    tools: Vec<Tool>,
+    log_limit: Option<u64>,
+    types: BTreeMap<String, String>,
+    points: BTreeMap<String, Vec<String>>,
+    /// The call, the interpreter's name, and the directories of its packages.
+    python: Option<(PythonCall, String, Vec<PathBuf>)>,
+}
+
 impl Command {
+    /// The fields that the serialised form leaves out.
+    pub fn unrecorded(&self) -> Unrecorded {
+        let python = self.python.as_ref();
+        Unrecorded {
+            files: self.files.clone(),
+            tools: self.tools.clone(),
+            log_limit: self.log_limit,
+            types: self
+                .types
+                .iter()
+                .map(|(name, ty)| (name.clone(), ty.name().to_owned()))
+                .collect(),
+            points: self.points.clone(),
+            python: python.map(|python| (python.clone(), python.program.clone(), python.sites.clone())),
+        }
+    }
+
+    /// The command, once read from its serialised form, with what that leaves out.
+    #[must_use]
+    pub fn with(self, unrecorded: Unrecorded) -> Self {
+        let typed = |(name, text): (String, String)| {
+            let ty = *PortType::ALL.iter().find(|ty| ty.name() == text)?;
+            Some((name, ty))
+        };
+        Self {
+            files: unrecorded.files,
+            tools: unrecorded.tools,
+            log_limit: unrecorded.log_limit,
+            types: unrecorded.types.into_iter().filter_map(typed).collect(),
+            points: unrecorded.points,
+            python: unrecorded.python.map(|(python, program, sites)| PythonCall {
+                program,
+                sites,
+                ..python
+            }),
+            ..self
+        }
+    }
+
     /// The recorded fields that are not part of the configuration in the key. Files and tools are in the key
     /// by their contents.
     const NOT_IN_KEY: [&str; 4] = ["files", "secrets", "isolation", "tools"];
@@ -103,7 +159,7 @@ fn texts<S: Serializer>(tools: &[Tool], serializer: S) -> Result<S::Ok, S::Error
 }
 
 /// The function of a `uses: python` stage. The serialised fields are part of the key.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PythonCall {
     /// The function, written as `MODULE:FUNCTION`.
     pub call: String,
@@ -119,7 +175,7 @@ pub struct PythonCall {
     /// The seed of the function's context.
     pub seed: u64,
     /// The check of a function that is called by symbol or by partition.
-    #[serde(skip_serializing_if = "stages_core::is_default")]
+    #[serde(default, skip_serializing_if = "stages_core::is_default")]
     pub check: Check,
     /// The interpreter's name on the stage's `PATH`.
     #[serde(skip)]
@@ -132,7 +188,7 @@ pub struct PythonCall {
 }
 
 /// A stage kind of an installed package.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfPackage {
     /// The kind's name.
     pub name: String,
@@ -233,7 +289,7 @@ impl Isolation {
 }
 
 /// A program that a `run:` stage declares.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// The tool's name in the key: as the pipeline names it, relative to the pipeline; for an absolute path,
     /// its last part.

@@ -1,7 +1,7 @@
 //! The keys of stages.
 
 use crate::stage::{python_stage, run_stage};
-use crate::text::{Size, Text, Whole, keys};
+use crate::text::{Name, Size, Text, Whole, keys};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -34,6 +34,13 @@ pub(crate) struct Requests {
     pub threads: Option<Whole<1, 4096>>,
     /// Memory, such as `4GiB`.
     pub memory: Option<Text<Size>>,
+    /// The number of GPUs, for an executor that assigns them.
+    pub gpus: Option<Whole<0, 64>>,
+    /// The time that the executor is asked for, such as `2h`; a training that needs more goes on from its
+    /// checkpoint.
+    pub time: Option<Text<Duration>>,
+    /// The executor of `config.yaml` that runs the stage; `here` is this machine.
+    pub executor: Option<Name>,
 }
 
 /// The keys of a stage that has a kind.

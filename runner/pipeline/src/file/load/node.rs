@@ -4,7 +4,7 @@ use super::{Loader, Plan};
 use crate::file::registration;
 use crate::matrix::{Point, point};
 use crate::stage::{Common, Face, Job, Output, Stage, python_stage, run_stage};
-use crate::text::{Block, Size, Text, Tree, Whole, steps};
+use crate::text::{Block, Name, Size, Text, Tree, Whole, steps};
 use crate::{InputRef, Node, Resources, Work};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, Provided, Settings};
@@ -163,6 +163,9 @@ impl Loader<'_> {
         } = limits.unwrap_or_default();
         node.resources.threads = resources.threads.map(|Whole(threads)| threads as usize);
         node.resources.memory = resources.memory.map(|Text(Size(memory))| memory);
+        node.resources.gpus = resources.gpus.map_or(0, |Whole(gpus)| gpus as u32);
+        node.resources.time = resources.time.map(|Text(time)| time);
+        node.resources.executor = resources.executor.map(|Name(executor)| executor);
         node.retries = retries.map_or(0, |Whole(retries)| retries as u32);
         node.timeout = timeout.map(|Text(timeout)| timeout);
     }

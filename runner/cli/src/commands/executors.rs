@@ -1,0 +1,96 @@
+//! The executors of other machines that a run needs.
+
+use crate::config;
+use crate::project::Project;
+use runner_cluster::Launch;
+use runner_cluster::settings::Settings;
+use runner_engine::Failure;
+use runner_engine::executor::Executor;
+use runner_pipeline::{HERE, suggest};
+use runner_sandbox::this_program;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The settings of the executors that the chosen stages of a project request, or else `default`.
+///
+/// # Errors
+/// If the home's configuration does not define one of them.
+pub(crate) fn requested(
+    project: &Project,
+    default: Option<&str>,
+) -> Result<BTreeMap<String, Settings>, Failure> {
+    let home = project.runs.parent().unwrap_or(&project.runs);
+    // The stages of a search are not chosen yet.
+    let nodes = project.pipeline.nodes.iter();
+    let names = nodes
+        .filter_map(|node| node.resources.executor.as_deref())
+        .chain(default);
+    let names: BTreeSet<&str> = names.filter(|name| *name != HERE).collect();
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut all = config::executors(home)?;
+    names
+        .into_iter()
+        .map(|name| Ok((name.to_owned(), take(&mut all, name, home)?)))
+        .collect()
+}
+
+/// Removes an executor from those of a home.
+pub(crate) fn take(
+    all: &mut BTreeMap<String, Settings>,
+    name: &str,
+    home: &Path,
+) -> Result<Settings, Failure> {
+    all.remove(name).ok_or_else(|| {
+        let names = all.keys().map(String::as_str);
+        let hint = suggest(name, "executors", names);
+        let hint = match all.is_empty() {
+            true => "write `executors: { NAME: { kind: slurm, store: shared } }` in it".to_owned(),
+            false => hint,
+        };
+        let file = home.join(config::FILE);
+        Failure::usage(format!("`{}` defines no executor `{name}`", file.display())).hint(hint)
+    })
+}
+
+/// Starts the executors of a run.
+///
+/// # Errors
+/// If one of them does not answer.
+pub(crate) fn start(
+    project: &Project,
+    settings: &BTreeMap<String, Settings>,
+) -> Result<BTreeMap<String, Box<dyn Executor>>, Failure> {
+    if settings.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    // Each job in flight has a lock, which is an open file.
+    raise_file_limit();
+    let program =
+        this_program().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+    let started = settings.iter().map(|(name, settings)| {
+        let launch = Launch {
+            name: name.clone(),
+            pipeline: project.pipeline.name.clone(),
+            store: project.store.clone(),
+            program: program.clone(),
+        };
+        Ok((name.clone(), runner_cluster::start(settings, launch)?))
+    });
+    started.collect()
+}
+
+/// Raises the limit of open files as far as this user may.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Without it, a run of very many jobs reports that it cannot open a file.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
+}
