@@ -218,6 +218,7 @@ impl Project {
             force: self.force.clone(),
             env: session.env.clone(),
             executor: None,
+            elsewhere: BTreeMap::new(),
             isolation: self.isolation,
             logs: self.runs.join(run).join("logs"),
             grace: GRACE,

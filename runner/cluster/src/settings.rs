@@ -1,5 +1,6 @@
 //! The block `executors:` of `config.yaml`: from the name of an executor to its settings.
 
+use runner_engine::executor::{Elsewhere, JobStore};
 use runner_pipeline::config_file::{bytes, interval};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -7,6 +8,12 @@ use std::time::Duration;
 
 /// The time after which the locks of a machine that fell silent are taken over, by default.
 pub const TAKEOVER: Duration = Duration::from_secs(90);
+
+/// The run time below which a stage is not worth a job, by default.
+const SMALL: Duration = Duration::from_secs(5);
+
+/// The maximum size of a node's own store in bytes, by default.
+const NODE_CACHE: u64 = 50 << 30;
 
 /// The settings of an executor, by its `kind`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +27,38 @@ pub enum Settings {
 impl Settings {
     /// The kinds.
     pub const KINDS: [&str; 2] = ["slurm", "ray"];
+
+    /// The properties by which a run is planned.
+    pub fn elsewhere(&self) -> Elsewhere {
+        match self {
+            Self::Slurm(slurm) => Elsewhere {
+                jobs: slurm.max_jobs,
+                threads: slurm.threads,
+                memory: slurm.memory,
+                time: slurm.time,
+                small: slurm.small.unwrap_or(SMALL),
+                store: self.job_store(None, None),
+            },
+            Self::Ray(ray) => Elsewhere {
+                jobs: ray.max_jobs,
+                threads: ray.threads,
+                memory: ray.memory,
+                time: None,
+                small: ray.small.unwrap_or(SMALL),
+                store: self.job_store(ray.node_dir.clone(), ray.node_cache),
+            },
+        }
+    }
+
+    fn job_store(&self, dir: Option<PathBuf>, bound: Option<u64>) -> JobStore {
+        match self.takeover() {
+            Some(takeover) => JobStore::Shared { takeover },
+            None => JobStore::Node {
+                dir,
+                bound: bound.unwrap_or(NODE_CACHE),
+            },
+        }
+    }
 
     /// Checks what the fields alone cannot say.
     ///

@@ -47,6 +47,8 @@ pub(crate) struct Action<'a> {
     pub executor: &'a dyn Executor,
     /// The executor's name, if it is not this machine.
     pub site: Option<&'a str>,
+    /// The store that its job opens.
+    pub job_store: JobStore,
     pub request: Request,
     pub options: &'a Options,
 }
@@ -77,10 +79,7 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
         key: prepared.key,
         stage: node.id.clone(),
         home: store.root().to_owned(),
-        store: action
-            .executor
-            .elsewhere()
-            .map_or(JobStore::Here, |elsewhere| elsewhere.store),
+        store: action.job_store.clone(),
         request: action.request.clone(),
         work: work(node, prepared, options),
         inputs: prepared.recipe.inputs.clone(),

@@ -1,7 +1,7 @@
 //! A node without inputs, run by itself, of no run.
 
 use crate::action::{self, Action, Mode, Outcome};
-use crate::executor::{Executor, Limits, Request};
+use crate::executor::{Executor, JobStore, Limits, Request};
 use crate::options::{Control, Options};
 use crate::prepare::prepare;
 use cache::{Hit, Store};
@@ -36,6 +36,7 @@ pub fn run_alone(
         store,
         executor,
         site: None,
+        job_store: JobStore::Here,
         request: Request::default(),
         options,
     };

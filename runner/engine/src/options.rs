@@ -1,6 +1,6 @@
 //! The inputs, options and controls of a run.
 
-use crate::executor::Executor;
+use crate::executor::{Elsewhere, Executor};
 use cache::{ActionKey, Store};
 use runner_pipeline::{Isolation, Pipeline};
 use stages_core::CancelToken;
@@ -38,6 +38,8 @@ pub struct Options {
     pub env: BTreeMap<String, String>,
     /// The executor of stages that name none; `None` for this machine.
     pub executor: Option<String>,
+    /// The properties of the executors of other machines, by name.
+    pub elsewhere: BTreeMap<String, Elsewhere>,
     /// The default isolation of `run:` stages.
     pub isolation: Isolation,
     /// The directory for the logs of stages that do not complete.

@@ -1,10 +1,11 @@
 //! The plan of a run, computed without running anything.
 
 use crate::cost::{self, CostWarning};
-use crate::executor::inputs;
+use crate::executor::{JobStore, inputs};
 use crate::explain::{self, Nearest};
 use crate::key::{Recipe, leaves};
 use crate::options::Options;
+use crate::placement;
 use crate::prepare::{self, Prepared, prepare_with};
 use crate::remote_sources::{self, ToFetch};
 use cache::{ActionKey, ActionRecord, ArtifactDigest, Hit, Store};
@@ -45,12 +46,36 @@ pub struct Planned {
     pub nearest: Option<Nearest>,
     /// The last run of the stage.
     pub last_run: Option<String>,
+    /// The job that the stage requests of another machine, if it runs on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<PlannedJob>,
     /// The warning that the stage is expected to cost much more than usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<CostWarning>,
     /// The number of the stage's source files that are hashed in every run, because their file system has no
     /// reliable modification times.
     pub always_hashed: usize,
+}
+
+/// The job of a stage on another machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PlannedJob {
+    /// The executor's name.
+    pub executor: String,
+    /// The requested number of threads.
+    pub threads: usize,
+    /// The requested memory in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// The requested number of GPUs.
+    #[serde(skip_serializing_if = "stages_core::is_default")]
+    pub gpus: u32,
+    /// The requested run time in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_seconds: Option<u64>,
+    /// The total size of the known inputs that the remote store does not hold yet, in bytes; 0 where the
+    /// machines share the store.
+    pub move_bytes: u64,
 }
 
 /// The predicted outcome of a stage.
@@ -191,7 +216,13 @@ fn stage(
         Some((_, key)) if runs => store.hit(*key)?,
         _ => None,
     };
+    let expected = took.map(|took| took * work);
+    let job = match runs {
+        true => job(node, &prepared, hits, store, options, expected)?,
+        false => None,
+    };
     let planned = Planned {
+        job,
         node: i,
         stage: node.id.clone(),
         prediction,
@@ -199,7 +230,7 @@ fn stage(
         key: known.then_some(prepared.key),
         share,
         took_seconds: took,
-        expected_seconds: if runs { took.map(|took| took * work) } else { Some(0.0) },
+        expected_seconds: if runs { expected } else { Some(0.0) },
         fetch_bytes: if runs {
             inputs.filter(|blob| !store.has_here(*blob)).map(|blob| blob.size).sum()
         } else {
@@ -214,6 +245,48 @@ fn stage(
             .count(),
     };
     Ok((planned, hit))
+}
+
+/// The job of a stage that would run on another machine.
+fn job(
+    node: &Node,
+    prepared: &Prepared,
+    hits: &BTreeMap<usize, Hit>,
+    store: &Store,
+    options: &Options,
+    expected: Option<f64>,
+) -> Result<Option<PlannedJob>, StageError> {
+    let requested = placement::requested(node, options.executor.as_deref());
+    let Some((name, elsewhere)) = requested.and_then(|name| options.elsewhere.get_key_value(name)) else {
+        return Ok(None);
+    };
+    if placement::stays(node, prepared, elsewhere, store, || expected).is_some() {
+        return Ok(None);
+    }
+    let needs: BTreeSet<usize> = node.needs.values().flatten().map(|need| need.node).collect();
+    let mut blobs: Vec<_> = needs
+        .iter()
+        .filter_map(|need| hits.get(need))
+        .flat_map(Hit::blobs)
+        .collect();
+    blobs.sort_by_key(|blob| blob.blob);
+    blobs.dedup();
+    let move_bytes = match (&elsewhere.store, store.upstream()) {
+        (JobStore::Node { .. }, Some(upstream)) => {
+            let held = upstream.contains(&blobs)?;
+            let left = blobs.iter().zip(held).filter(|(_, held)| !held);
+            left.map(|(blob, _)| blob.size).sum()
+        }
+        _ => 0,
+    };
+    Ok(Some(PlannedJob {
+        executor: name.clone(),
+        threads: node.resources.threads.unwrap_or(elsewhere.threads),
+        memory: node.resources.memory.or(elsewhere.memory),
+        gpus: node.resources.gpus,
+        time_seconds: node.resources.time.or(elsewhere.time).map(|time| time.as_secs()),
+        move_bytes,
+    }))
 }
 
 /// The plan of a stage whose key is not known before its sources are fetched.

@@ -8,7 +8,7 @@ mod threads;
 use crate::action::{self, Action, Mode, Outcome};
 use crate::cost::{self, CostWarning};
 use crate::event::{Event, RunStatus, StageStatus, Stamped};
-use crate::executor::{Executor, Limits, Request};
+use crate::executor::{Executor, JobStore, Limits, Request};
 use crate::explain;
 use crate::grow::{Ended, Grow, Growth};
 use crate::key::Recipe;
@@ -189,7 +189,7 @@ pub fn run(run: &Run<'_>, grow: Option<&mut dyn Grow>, report: &mut dyn FnMut(Ve
             pipeline: Cow::Borrowed(pipeline),
             store,
             executor,
-            sites: Site::all(others),
+            sites: Site::all(others, options),
             told: BTreeSet::new(),
             options,
             limits: &limits,
@@ -544,6 +544,8 @@ impl Scheduler<'_, '_, '_> {
         let node = self.pipeline.nodes[i].clone();
         let site = self.slots[i].site.map(|site| &self.sites[site]);
         let executor = site.map_or(self.executor, |site| site.executor);
+        let job_store = site.map_or(JobStore::Here, |site| site.properties.store.clone());
+        let defaults = site.map(|site| &site.properties);
         let site = site.map(|site| site.name);
         let last = options.past.last(&node.id);
         let reason = self.reason(i, &prepared, last.as_ref());
@@ -553,9 +555,9 @@ impl Scheduler<'_, '_, '_> {
         let took = record.as_ref().map(|record| record.seconds);
         let expected = cost::expected(&node, old.as_ref(), took);
         let request = Request {
-            memory: node.resources.memory,
+            memory: node.resources.memory.or(defaults.and_then(|defaults| defaults.memory)),
             gpus: node.resources.gpus,
-            time: node.resources.time,
+            time: node.resources.time.or(defaults.and_then(|defaults| defaults.time)),
             timeout: node.timeout,
             expected_seconds: expected,
         };
@@ -606,6 +608,7 @@ impl Scheduler<'_, '_, '_> {
                 store,
                 executor,
                 site,
+                job_store,
                 request,
                 options,
             };

@@ -217,9 +217,9 @@ fn prepare(
     options.night = pipeline.selection.settings.night.clone();
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
-    options.executor.clone_from(&args.executor);
     options.verify_inputs = args.verify_inputs;
     options.isolation = args.isolation.unwrap_or(options.isolation);
+    executors::set(&mut options, args.executor.as_deref(), &executors);
     if let Some(share) = args.check_determinism {
         options.check = sample(&project.chosen, share, &run);
     }

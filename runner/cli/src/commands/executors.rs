@@ -4,8 +4,8 @@ use crate::config;
 use crate::project::Project;
 use runner_cluster::Launch;
 use runner_cluster::settings::Settings;
-use runner_engine::Failure;
 use runner_engine::executor::Executor;
+use runner_engine::{Failure, Options};
 use runner_pipeline::{HERE, suggest};
 use runner_sandbox::this_program;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +52,15 @@ pub(crate) fn take(
         let file = home.join(config::FILE);
         Failure::usage(format!("`{}` defines no executor `{name}`", file.display())).hint(hint)
     })
+}
+
+/// Tells the engine of the executors.
+pub(crate) fn set(options: &mut Options, default: Option<&str>, settings: &BTreeMap<String, Settings>) {
+    options.executor = default.map(str::to_owned);
+    let all = settings.iter();
+    options.elsewhere = all
+        .map(|(name, settings)| (name.clone(), settings.elsewhere()))
+        .collect();
 }
 
 /// Starts the executors of a run.

@@ -15,12 +15,6 @@ use std::time::Duration;
 pub trait Executor: Send + Sync {
     /// Runs an action to completion. Blocks.
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError>;
-
-    /// The properties of an executor that runs its jobs on other machines; `None` if it runs them on this
-    /// one, with shares of its cores and memory.
-    fn elsewhere(&self) -> Option<Elsewhere> {
-        None
-    }
 }
 
 /// The properties of an executor that runs its jobs on other machines.
@@ -30,6 +24,10 @@ pub struct Elsewhere {
     pub jobs: usize,
     /// The number of threads of a job whose stage requests none.
     pub threads: usize,
+    /// The memory of a job whose stage requests none, in bytes; `None` leaves it to the engine.
+    pub memory: Option<u64>,
+    /// The run time of a job whose stage requests none; `None` leaves it to the engine.
+    pub time: Option<Duration>,
     /// A stage that is expected to take less than this is not worth a job: it runs on this machine, unless it
     /// names the executor itself.
     pub small: Duration,

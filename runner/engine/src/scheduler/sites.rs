@@ -3,35 +3,34 @@
 use super::{Scheduler, Slot, State};
 use crate::cost;
 use crate::event::Event;
-use crate::executor::{Elsewhere, Executor, JobStore};
+use crate::executor::{Elsewhere, Executor};
 use crate::key::Recipe;
+use crate::options::Options;
+use crate::placement::{self, SMALL};
 use crate::prepare::Prepared;
 use crate::resources::Share;
-use cache::Store;
-use runner_pipeline::{HERE, Node, Work};
+use runner_pipeline::Node;
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::time::Instant;
 
 /// An executor of other machines.
 pub(super) struct Site<'a> {
     pub name: &'a str,
     pub executor: &'a dyn Executor,
-    properties: Elsewhere,
+    pub properties: Elsewhere,
     pub running: usize,
     /// The stages that are ready to run on it.
     ready: BTreeSet<usize>,
 }
 
 impl<'a> Site<'a> {
-    pub(super) fn all(executors: &'a BTreeMap<String, Box<dyn Executor>>) -> Vec<Self> {
+    pub(super) fn all(executors: &'a BTreeMap<String, Box<dyn Executor>>, options: &Options) -> Vec<Self> {
         let site = |(name, executor): (&'a String, &'a Box<dyn Executor>)| {
             Some(Self {
                 name,
                 executor: &**executor,
-                properties: executor.elsewhere()?,
+                properties: options.elsewhere.get(name)?.clone(),
                 running: 0,
                 ready: BTreeSet::new(),
             })
@@ -40,40 +39,11 @@ impl<'a> Site<'a> {
     }
 }
 
-/// The executor that a node requests by its name, or else `default`; `None` for this machine.
-pub(crate) fn requested<'a>(node: &'a Node, default: Option<&'a str>) -> Option<&'a str> {
-    let name = node.resources.executor.as_deref().or(default);
-    name.filter(|name| *name != HERE)
-}
-
-/// The reason why a stage has to run on the engine's machine, whatever executor it requests.
-pub(crate) fn bound_here(
-    node: &Node,
-    prepared: &Prepared,
-    jobs: &JobStore,
-    store: &Store,
-) -> Option<&'static str> {
-    let is_node = matches!(jobs, JobStore::Node { .. });
-    if let Work::Command(command) = &node.work {
-        if !command.secrets.is_empty() {
-            return Some("its secrets do not leave this machine");
-        }
-        if is_node {
-            return Some("its program is on this machine");
-        }
-    }
-    let device = |path: &Path| std::fs::metadata(path).map(|meta| meta.dev()).ok();
-    let home = device(store.root());
-    let mut sources = prepared.sources.iter();
-    let is_unseen = sources.any(|source| is_node || device(&source.path) != home);
-    is_unseen.then_some("it reads files that are not on the file system of the store")
-}
-
 impl Scheduler<'_, '_, '_> {
     /// The site on which a stage runs; `None` for this machine.
     pub(super) fn place(&mut self, i: usize, prepared: &Prepared) -> Result<Option<usize>, StageError> {
         let node = &self.pipeline.nodes[i];
-        let Some(name) = requested(node, self.options.executor.as_deref()) else {
+        let Some(name) = placement::requested(node, self.options.executor.as_deref()) else {
             return Ok(None);
         };
         let Some(site) = self.sites.iter().position(|site| site.name == name) else {
@@ -81,13 +51,7 @@ impl Scheduler<'_, '_, '_> {
                 .hint("`executors:` of `config.yaml` in the home of the store defines them"));
         };
         let properties = &self.sites[site].properties;
-        let reason = bound_here(node, prepared, &properties.store, self.store).or_else(|| {
-            let is_small = node.resources.executor.is_none()
-                && self
-                    .expected(node)
-                    .is_some_and(|expected| expected < properties.small.as_secs_f64());
-            is_small.then_some(SMALL)
-        });
+        let reason = placement::stays(node, prepared, properties, self.store, || self.expected(node));
         let Some(reason) = reason else { return Ok(Some(site)) };
         // The same reason is told once for all small stages, and once for all points of any other stage.
         let (told, who) = match reason {
@@ -154,5 +118,3 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 }
-
-const SMALL: &str = "they are expected to take less time than a job costs";

@@ -284,6 +284,7 @@ impl Lab {
             planned: setup.planned.iter().map(planned).collect(),
             env: env(setup),
             executor: None,
+            elsewhere: BTreeMap::new(),
             isolation: setup.isolation,
             logs: self.path("logs"),
             grace: setup.grace,
