@@ -80,10 +80,16 @@ pub enum Error {
         seconds: u64,
     },
     /// A run uses the store, which excludes garbage collection.
-    #[error("the store `{}` is in use by a run; try again when it has ended", path.display())]
+    #[error(
+        "the store `{}` is in use by a run{}; try again when it has ended",
+        path.display(),
+        host.as_deref().map(|host| format!(" on {host}")).unwrap_or_default()
+    )]
     Busy {
         /// The store's root.
         path: PathBuf,
+        /// The run's host and process, on a store that several hosts share.
+        host: Option<String>,
     },
     /// A source file kept changing while it was hashed.
     #[error("`{}` changes while it is read; run again when its writer has ended", path.display())]

@@ -39,6 +39,10 @@ pub struct GcReport {
     pub blobs: Count,
     /// Checkpoints of unfinished work.
     pub scratch: Count,
+    /// Jobs of clusters.
+    pub jobs: Count,
+    /// Copies of the program for the nodes of clusters.
+    pub programs: Count,
     /// Digests of source files.
     pub stat: Count,
     /// Leftovers of crashes.
@@ -57,6 +61,8 @@ impl GcReport {
             self.memos,
             self.blobs,
             self.scratch,
+            self.jobs,
+            self.programs,
             self.stat,
             self.tmp,
             self.damaged,
@@ -73,6 +79,12 @@ impl GcPlan {
         self.now
             .duration_since(modified)
             .map_or(true, |age| age < self.keep_younger_than)
+    }
+
+    /// True for what stays neither by the plan nor because it is younger than `least`.
+    pub(crate) fn is_over(&self, modified: SystemTime, least: Duration) -> bool {
+        let age = self.now.duration_since(modified).unwrap_or_default();
+        !self.is_young(modified) && age >= least
     }
 
     pub(crate) fn is_young_file(&self, meta: &Metadata) -> bool {
@@ -132,6 +144,7 @@ impl Store {
                 self.remove(&folder.path)?;
             }
         }
+        self.gc_jobs(plan, &mut report)?;
         self.gc_tmp(plan, &mut report)?;
         self.gc_loose_files(plan, &mut report)?;
         Ok(report)

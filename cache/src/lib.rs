@@ -15,6 +15,8 @@
 //! │                           that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
+//! ├── jobs/                   jobs of clusters, by action key: requests, events and results, dropped by `gc`
+//! ├── programs/               copies of the program for the nodes of clusters, by digest, dropped by `gc`
 //! ├── damaged/                quarantined damaged files, dropped by `gc`
 //! ├── locks/                  advisory locks: one per action being computed and per directory of
 //! │                           `scratch/` in use, `store` for `gc`
@@ -56,6 +58,7 @@ mod fetched_file;
 mod file_lock;
 mod fs;
 mod gc;
+mod jobs;
 mod listing;
 mod lock;
 mod lookup;
@@ -79,6 +82,7 @@ mod store;
 pub mod untrusted;
 mod upstream;
 mod verify;
+mod visibility;
 mod workspace;
 
 pub use artifact::{Artifact, Entry, check_path};

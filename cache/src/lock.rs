@@ -26,6 +26,21 @@ pub struct StoreGuard {
     _file: Option<Locked>,
 }
 
+impl ActionLock {
+    /// False once the lock may have another holder: on a store that several hosts share, a process that could
+    /// not renew its lease in time has lost it. Ask before the result of long work is recorded.
+    pub fn is_held(&self) -> bool {
+        true
+    }
+}
+
+impl StoreGuard {
+    /// False once `gc` may run, as [`ActionLock::is_held`].
+    pub fn is_held(&self) -> bool {
+        true
+    }
+}
+
 impl Store {
     pub(crate) fn action_lock_path(&self, key: ActionKey) -> PathBuf {
         self.folder("locks").join(key.to_hex())
@@ -71,6 +86,7 @@ impl Store {
             Some(file) => Ok(StoreGuard { _file: Some(file) }),
             None => Err(Error::Busy {
                 path: self.root().to_owned(),
+                host: None,
             }),
         }
     }

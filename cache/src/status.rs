@@ -45,6 +45,10 @@ pub struct Status {
     pub stat: Count,
     /// Checkpoints of unfinished work.
     pub scratch: Count,
+    /// Jobs of clusters: requests, events and results.
+    pub jobs: Count,
+    /// Copies of the program for the nodes of clusters.
+    pub programs: Count,
     /// Files being written, and leftovers of crashes.
     pub tmp: Count,
     /// Quarantined damaged files.
@@ -60,6 +64,8 @@ impl Status {
             self.memos,
             self.stat,
             self.scratch,
+            self.jobs,
+            self.programs,
             self.tmp,
             self.damaged,
         ]
@@ -103,6 +109,12 @@ impl Store {
         }
         for folder in self.list::<MemoKey>("scratch")? {
             status.scratch.add(listing::size_and_age(&folder.path, &folder.meta)?.0);
+        }
+        for job in self.jobs()? {
+            status.jobs.add(job.bytes);
+        }
+        for program in self.programs()? {
+            status.programs.add(program.bytes);
         }
         for (name, count) in [("tmp", &mut status.tmp), ("damaged", &mut status.damaged)] {
             for (_, meta) in listing::entries_with_metadata(&self.folder(name))? {

@@ -68,6 +68,8 @@ impl Debug for Interrupt {
 #[derive(Debug)]
 struct Inner {
     root: PathBuf,
+    /// On a store that several hosts share, the time after which an owner without a sign of life is dead.
+    takeover: Option<Duration>,
     /// Blobs whose bytes were checked in this process.
     verified: Mutex<HashSet<BlobDigest>>,
 }
@@ -83,10 +85,11 @@ pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
 
 impl Store {
     /// A store at the absolute path `root`, whose directories already exist.
-    pub(crate) fn at(root: PathBuf) -> Self {
+    pub(crate) fn at(root: PathBuf, takeover: Option<Duration>) -> Self {
         Self {
             inner: Arc::new(Inner {
                 root,
+                takeover,
                 verified: Mutex::default(),
             }),
             upstream: None,
@@ -112,6 +115,11 @@ impl Store {
     /// The directory of the store, as an absolute path.
     pub fn root(&self) -> &Path {
         &self.inner.root
+    }
+
+    /// True if several hosts share the store ([`Store::open_shared`]).
+    pub fn is_shared(&self) -> bool {
+        self.inner.takeover.is_some()
     }
 
     /// The free space of the store's disk in bytes, if known.

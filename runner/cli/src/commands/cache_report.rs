@@ -82,6 +82,13 @@ fn status_text(status: &Status) -> String {
         row("temporary files", status.tmp),
         row("damaged files", status.damaged),
     ];
+    // Only a home whose stages ran on a cluster has them.
+    for (what, count) in [
+        ("jobs of clusters", status.jobs),
+        ("copies of the program", status.programs),
+    ] {
+        rows.extend((count.count > 0).then(|| row(what, count)));
+    }
     rows.push(vec!["total".to_owned(), String::new(), text::size(status.bytes())]);
     let mut out = text::table(&["what", "count", "size"], &rows, &[1, 2]);
     if !status.artifacts.is_empty() {
@@ -190,6 +197,8 @@ fn gc_text(report: &GcReport, dropped: Count, runs: usize, dry_run: bool) -> Str
         ("action records", report.actions),
         ("memos", report.memos),
         ("checkpoints of unfinished work", report.scratch),
+        ("jobs of clusters", report.jobs),
+        ("copies of the program", report.programs),
         ("digests of source files", report.stat),
         ("temporary files", report.tmp),
         ("damaged files", report.damaged),

@@ -16,6 +16,8 @@ pub(crate) fn cache(site: &Site) -> Result<Page, Failure> {
         ("action records", &status.actions),
         ("memo records", &status.memos),
         ("checkpoints of unfinished work", &status.scratch),
+        ("jobs of clusters", &status.jobs),
+        ("copies of the program", &status.programs),
         ("files being written", &status.tmp),
         ("damaged files", &status.damaged),
     ];
