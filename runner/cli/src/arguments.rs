@@ -85,13 +85,7 @@ Example:
     Check(check::CheckCommand),
     #[command(subcommand)]
     Data(data::DataCommand),
-    /// Show versions, devices and limits of this machine, and problems.
-    ///
-    /// Also the instruction sets for which there are kernels.
-    #[command(after_help = "\
-Example:
-  runner doctor")]
-    Doctor,
+    Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
     Man(manual::ManArgs),
@@ -124,7 +118,7 @@ impl Command {
             Self::Cache(command) => cache::cache(session, &command),
             Self::Check(command) => check::check(session, &command),
             Self::Data(command) => data::data(session, &command).map(done),
-            Self::Doctor => doctor::doctor(session),
+            Self::Doctor(args) => doctor::doctor(session, &args),
             Self::Bench(args) => bench::bench(session, &args).map(done),
             Self::Man(args) => manual::man(session, &args, Arguments::command()).map(done),
             Self::Completions(args) => completions::completions(&args).map(done),

@@ -4,10 +4,13 @@ use crate::output;
 use crate::registry;
 use crate::session::{PROGRAM, Session};
 use cache::Store;
+use clap::Args;
 use runner_engine::{Failure, exit, text};
 use runner_sandbox::{Isolated, machine_memory, probe};
 use serde_json::json;
 use std::path::Path;
+
+mod on_executor;
 
 struct Finding {
     what: &'static str,
@@ -16,7 +19,28 @@ struct Finding {
     problem: Option<String>,
 }
 
-pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
+/// Show versions, devices and limits of this machine, and problems.
+///
+/// Also the instruction sets for which there are kernels. With `--executor`, runs one trivial job on it, and
+/// shows what is wrong there.
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  runner doctor
+  runner doctor --executor hpc")]
+pub(crate) struct DoctorArgs {
+    /// The executor of `config.yaml` to run a trivial job on.
+    #[arg(long, value_name = "NAME")]
+    pub executor: Option<String>,
+}
+
+pub(crate) fn doctor(session: &Session, args: &DoctorArgs) -> Result<u8, Failure> {
+    if let Some(name) = &args.executor {
+        let findings = on_executor::findings(session, name)?;
+        show(session, &findings)?;
+        let is_wrong = findings.iter().any(|finding| finding.problem.is_some());
+        return Ok(if is_wrong { exit::STAGE_FAILED } else { exit::DONE });
+    }
     let mut findings = Vec::new();
     let mut add = |what, value: String, problem: Option<String>| {
         findings.push(Finding { what, value, problem });
@@ -104,6 +128,11 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         fatal = problem.is_some();
         add("store", value, problem);
     }
+    show(session, &findings)?;
+    Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
+}
+
+fn show(session: &Session, findings: &[Finding]) -> Result<(), Failure> {
     if session.json {
         let all: Vec<_> = findings
             .iter()
@@ -113,18 +142,17 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
             .collect();
         output::print_json(
             &json!({ "findings": all, "ok": findings.iter().all(|finding| finding.problem.is_none()) }),
-        )?;
+        )
     } else {
         let mut out = String::new();
-        for Finding { what, value, problem } in &findings {
+        for Finding { what, value, problem } in findings {
             out.push_str(&format!("{what:>16}  {value}\n"));
             if let Some(problem) = problem {
                 out.push_str(&format!("{:>16}  ^ {problem}\n", ""));
             }
         }
-        output::print(&out)?;
+        output::print(&out)
     }
-    Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
 }
 
 /// The free bytes on the disk of a directory for users other than root.

@@ -145,6 +145,7 @@ pub(crate) fn run(
             pipeline: given(args),
             save: None,
             resolved: false,
+            executor: args.executor.clone(),
             reach: args.reach,
         };
         plan::plan(session, &args)?;

@@ -4,7 +4,7 @@ use crate::config;
 use crate::project::Project;
 use runner_cluster::Launch;
 use runner_cluster::settings::Settings;
-use runner_engine::executor::Executor;
+use runner_engine::executor::{Executor, JobStore};
 use runner_engine::{Failure, Options};
 use runner_pipeline::{HERE, suggest};
 use runner_sandbox::this_program;
@@ -30,10 +30,28 @@ pub(crate) fn requested(
         return Ok(BTreeMap::new());
     }
     let mut all = config::executors(home)?;
-    names
-        .into_iter()
-        .map(|name| Ok((name.to_owned(), take(&mut all, name, home)?)))
-        .collect()
+    let mut found = BTreeMap::new();
+    for name in names {
+        let settings = take(&mut all, name, home)?;
+        let is_remote = matches!(settings.elsewhere().store, JobStore::Node { .. });
+        if is_remote && project.store.upstream().is_none() {
+            return Err(no_remote(name, home));
+        }
+        found.insert(name.to_owned(), settings);
+    }
+    Ok(found)
+}
+
+/// The failure of an executor whose machines reach the store by a remote that is not configured.
+pub(crate) fn no_remote(name: &str, home: &Path) -> Failure {
+    let file = home.join(config::FILE);
+    Failure::usage(format!(
+        "the machines of the executor `{name}` have no way to the store"
+    ))
+    .hint(format!(
+        "configure `remote:` in `{}`, or write `store: shared`",
+        file.display()
+    ))
 }
 
 /// Removes an executor from those of a home.

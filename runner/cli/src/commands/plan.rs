@@ -1,12 +1,13 @@
 //! `runner plan`.
 
 use super::plan_file::{PlanArguments, SavedPlan};
-use super::remote;
+use super::{executors, remote};
 use crate::output;
 use crate::project::{PipelineArgs, Project, Reach};
 use crate::session::Session;
 use clap::Args;
-use runner_engine::{self as engine, Failure, Planned, Prediction, row, text};
+use runner_engine::executor::Elsewhere;
+use runner_engine::{self as engine, Failure, Planned, PlannedJob, Prediction, row, text};
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{Isolation, Work};
 use runner_search::driver::{Forecast, forecast};
@@ -20,6 +21,7 @@ Examples:
   runner plan pipelines/rppo_options.yaml
   runner plan p.yaml --set train.with.learning_rate=1e-4
   runner plan p.yaml --profile quick --resolved
+  runner plan p.yaml --executor hpc
   runner plan p.yaml --save plan.json && runner exec --plan plan.json")]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
@@ -32,6 +34,9 @@ pub(crate) struct PlanArgs {
     /// its whole configuration.
     #[arg(long, conflicts_with = "save")]
     pub resolved: bool,
+    /// The executor of `config.yaml` that would run the stages that name none [default: this machine].
+    #[arg(long, value_name = "NAME")]
+    pub executor: Option<String>,
     #[command(flatten)]
     pub reach: Reach,
 }
@@ -48,7 +53,9 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     if args.resolved {
         return output::print_json(&ResolvedPipeline::new(&project.pipeline, &project.chosen));
     }
-    let options = project.options(session, "");
+    let mut options = project.options(session, "");
+    let settings = executors::requested(&project, args.executor.as_deref())?;
+    executors::set(&mut options, args.executor.as_deref(), &settings);
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
     if let Some(upstream) = project.store.upstream() {
         upstream.save()?;
@@ -103,6 +110,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
                 stage.expected_seconds.filter(|_| runs).map(text::duration),
                 some_bytes(stage.fetch_bytes),
                 stage.store_bytes.and_then(some_bytes),
+                stage.job.as_ref().map(request),
                 stage.reason,
             ]
         })
@@ -117,7 +125,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         }
     }
     out += &without_blanks(
-        &["stage", "", "cached", "time", "fetch", "store", "why"],
+        &["stage", "", "cached", "time", "fetch", "store", "job", "why"],
         rows,
         &[3, 4, 5],
     );
@@ -135,9 +143,49 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         ));
     }
     out.push('\n');
+    out.extend(
+        options
+            .elsewhere
+            .iter()
+            .map(|(name, elsewhere)| jobs(name, elsewhere, &planned)),
+    );
     out.extend(search.as_ref().map(searched));
     out.push_str(&programs(&project, &planned));
     output::print(&out)
+}
+
+/// The job that a stage would request: `hpc: 4 threads, 8 GiB, 1 GPU, 2 h`.
+fn request(job: &PlannedJob) -> String {
+    let plural = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let mut parts = vec![plural(job.threads as u64, "thread")];
+    parts.extend(job.memory.map(text::size));
+    parts.extend((job.gpus > 0).then(|| plural(u64::from(job.gpus), "GPU")));
+    parts.extend(job.time_seconds.map(|seconds| text::duration(seconds as f64)));
+    format!("{}: {}", job.executor, parts.join(", "))
+}
+
+/// The jobs of an executor in one line.
+fn jobs(name: &str, elsewhere: &Elsewhere, planned: &[Planned]) -> String {
+    let of_it = |stage: &&Planned| stage.job.as_ref().is_some_and(|job| job.executor == name);
+    let stages: Vec<&Planned> = planned.iter().filter(of_it).collect();
+    let bytes: u64 = stages
+        .iter()
+        .filter_map(|stage| stage.job.as_ref())
+        .map(|job| job.move_bytes)
+        .sum();
+    let seconds: Vec<f64> = stages.iter().filter_map(|stage| stage.expected_seconds).collect();
+    let mut line = format!("{name}: {} jobs, at most {} at a time", stages.len(), elsewhere.jobs);
+    if bytes > 0 {
+        line += &format!("; {} to be moved to the remote first", text::size(bytes));
+    }
+    if !seconds.is_empty() {
+        line += &format!("; about {} of run time expected", text::duration(seconds.iter().sum()));
+        match stages.len() - seconds.len() {
+            0 => {}
+            unknown => line += &format!(", without {unknown} jobs that never ran"),
+        }
+    }
+    line + "\n"
 }
 
 /// The work that is left of a search. The stages above are those of the file's own settings.

@@ -144,6 +144,8 @@ pub enum JobWork {
     /// An external program. It is never sent to a worker of this machine, because it has processes of its
     /// own.
     Command(Box<Program>),
+    /// The description of the machine that runs the job; no stage, and in no record.
+    Probe,
 }
 
 /// An external program, with what a run adds to its stage's definition.
@@ -234,6 +236,7 @@ impl JobWork {
         match self {
             Self::Kind { name, .. } => name,
             Self::Command(_) => RUN,
+            Self::Probe => "probe",
         }
     }
 }

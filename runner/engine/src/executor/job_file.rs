@@ -206,8 +206,8 @@ impl EventSink for EventFile {
     }
 }
 
-/// Runs the jobs in the files that line `number` (from 0) of a list names, separated by blanks and relative to
-/// the list's directory, one after the other. Returns 0 if all succeeded, and 1 otherwise.
+/// Runs the jobs in the files that line `number` (from 0) of a list names, one after the other. The names are
+/// separated by blanks, and relative to the list's directory. Returns 0 if all succeeded, and 1 otherwise.
 ///
 /// # Errors
 /// As [`run_job_file`], or if the list has no such line.

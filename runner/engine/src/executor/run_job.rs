@@ -2,6 +2,7 @@
 
 use super::failure::panicked;
 use super::job::{Done, Job, JobWork};
+use super::probe;
 use cache::{Artifact, ArtifactDigest, Store};
 use runner_sandbox::peak_memory;
 use stages_core::{AnyStage, CancelToken, Context, EventSink, Input, StageError, StageEvent};
@@ -65,8 +66,10 @@ pub(super) fn run_kind(
     events: &Arc<dyn EventSink>,
     cancel: &CancelToken,
 ) -> Result<Done, StageError> {
-    let JobWork::Kind { name, version, config } = &job.work else {
-        return Err(StageError::new("a worker runs no programs"));
+    let (name, version, config) = match &job.work {
+        JobWork::Kind { name, version, config } => (name, version, config),
+        JobWork::Probe => return probe::answer(job, store),
+        JobWork::Command(_) => return Err(StageError::new("a worker runs no programs")),
     };
     let kind = kinds
         .iter()

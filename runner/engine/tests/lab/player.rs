@@ -150,6 +150,7 @@ impl Executor for Player {
         };
         match &job.work {
             JobWork::Command(program) => self.play(program, &stage),
+            JobWork::Probe => unreachable!("no stage is a probe"),
             JobWork::Kind { name, config, .. } => {
                 let kind = kinds().iter().find(|kind| kind.name() == name).unwrap();
                 let context = Context {
