@@ -192,7 +192,7 @@ fn executor(key: &Key, value: &Tree, problems: &mut Problems) -> Option<Executor
 pub(crate) fn open_store(home: &Path) -> Result<Store, Failure> {
     let takeover = executors(home)?.values().filter_map(Executor::takeover).max();
     Ok(match takeover {
-        Some(_) => Store::open(home)?,
+        Some(takeover) => Store::open_shared(home, takeover)?,
         None => Store::open(home)?,
     })
 }

@@ -109,7 +109,7 @@ impl Job {
     pub(super) fn open_store(&self, open_upstream: OpenUpstream) -> cache::Result<Store> {
         let store = match &self.store {
             JobStore::Here => Store::open(&self.home)?,
-            JobStore::Shared { .. } => Store::open(&self.home)?,
+            JobStore::Shared { takeover } => Store::open_shared(&self.home, *takeover)?,
             JobStore::Node { dir, .. } => Store::open(&node_dir(dir.as_deref()))?,
         };
         match &self.upstream {
