@@ -6,10 +6,13 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`settings`] | the block `executors:` of `config.yaml` |
+//! | [`end`], [`retry`] | the ends of a job, and what follows from each |
 //! | [`slurm`] | jobs as arrays of `sbatch`, their states by `squeue` and `sacct` |
 //! | [`ray`] | jobs as tasks of Ray, by a driver in Python |
 
+pub mod end;
 pub mod ray;
+pub mod retry;
 pub mod settings;
 pub mod slurm;
 
