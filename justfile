@@ -18,7 +18,7 @@ test-long:
     cargo test --release --workspace --test faults -- --ignored --nocapture
     cargo test --release --workspace --test fuzz -- --ignored --nocapture
 
-# Measures this machine: greeks, features, ingest, env, symbolic, train, trainers, device or cache
+# Measures this machine: greeks, features, ingest, env, symbolic, train, trainers, device, cache or cluster
 bench NAME *ARGS:
     cargo run --release -- bench {{NAME}} {{ARGS}}
 

@@ -35,6 +35,8 @@ pub(crate) enum BenchTarget {
     Cache,
     /// Regret of the samplers of searches on known functions beside Optuna's, and time per proposal.
     Search,
+    /// Trivial jobs on an executor of `config.yaml`, beside those of bare `sbatch` or `ray.remote`.
+    Cluster,
 }
 
 /// Run benchmarks on this machine.
@@ -45,7 +47,8 @@ Examples:
   runner bench env --python ./env
   runner bench env --of latest/env
   runner bench policy --python ./env
-  runner bench cache --json")]
+  runner bench cache --json
+  runner bench cluster --executor hpc --jobs 1000")]
 pub(crate) struct BenchArgs {
     /// The benchmark.
     #[arg(value_enum)]
@@ -68,6 +71,12 @@ pub(crate) struct BenchArgs {
     /// instead of families drawn at random.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub triples: Vec<PathBuf>,
+    /// With `cluster`: the executor.
+    #[arg(long, value_name = "NAME", required_if_eq("what", "cluster"))]
+    pub executor: Option<String>,
+    /// With `cluster`: the number of jobs.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub jobs: u32,
 }
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
@@ -100,6 +109,10 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         }
         BenchTarget::Device => value(&stages_train::bench_devices()?),
         BenchTarget::Cache => value(&super::bench_cache::measure()?),
+        BenchTarget::Cluster => {
+            let name = args.executor.as_deref().unwrap_or_default();
+            value(&super::bench_cluster::measure(session, name, args.jobs as usize)?)
+        }
         BenchTarget::Search => value(&runner_search::bench::bench(args.sweep)),
     };
     if session.json {

@@ -109,7 +109,7 @@ pub(crate) fn start(
 }
 
 /// Raises the limit of open files as far as this user may.
-fn raise_file_limit() {
+pub(crate) fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // Without it, a run of very many jobs reports that it cannot open a file.

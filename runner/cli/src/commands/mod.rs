@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 mod bench_cache;
+mod bench_cluster;
 pub(crate) mod cache;
 mod cache_report;
 pub(crate) mod check;

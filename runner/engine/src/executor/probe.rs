@@ -11,11 +11,15 @@ use stages_core::{EventSink, StageError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The port of the question, and the output of the answer.
 const QUESTION: &str = "question";
 const ANSWER: &str = "answer";
+
+/// The number of questions that this process has asked: no two are the same.
+static ASKED: AtomicU64 = AtomicU64::new(0);
 
 /// A machine's description of itself.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -81,7 +85,8 @@ pub fn probe(
     events: &Arc<dyn EventSink>,
     limits: &Limits,
 ) -> Result<(Machine, Done), StageError> {
-    let question = format!("{} {}", std::process::id(), clock());
+    let number = ASKED.fetch_add(1, Ordering::Relaxed);
+    let question = format!("{} {} {number}", std::process::id(), clock());
     let mut asked = ArtifactBuilder::new(store, "probe", json!(null));
     asked.bytes(QUESTION, question.as_bytes())?;
     let job = Job {
