@@ -1,6 +1,6 @@
 //! Writing blobs of unknown length.
 
-use crate::atomic_write::temp_file;
+use crate::atomic_write::{TempFile, temp_file};
 use crate::blob::{BlobRef, CHUNK, digest, update};
 use crate::error::{Error, Result};
 use crate::store::Store;
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 /// that is dropped earlier leaves no file.
 pub struct BlobWriter {
     store: Store,
-    file: tempfile::NamedTempFile,
+    file: TempFile,
     hasher: blake3::Hasher,
     size: u64,
     buffer: Vec<u8>,

@@ -4,7 +4,7 @@
 //! JSON that other programs read, such as the events of runs, has its checksum in its last field
 //! ([`add_checksum`]).
 
-use crate::atomic_write;
+use crate::atomic_write::{self, TempFile};
 use crate::error::{Error, Result};
 use crate::regular_file::{Opened, open_own};
 use serde::Serialize;
@@ -12,7 +12,6 @@ use serde::de::DeserializeOwned;
 use std::fs::Metadata;
 use std::io::{Read, Write};
 use std::path::Path;
-use tempfile::NamedTempFile;
 
 /// The contents of a checksummed file.
 pub(crate) enum Checksummed<T> {
@@ -47,12 +46,12 @@ pub(crate) fn replace(root: &Path, path: &Path, value: &impl Serialize) -> Resul
     atomic_write::replace(root, path, &text)
 }
 
-fn json_file(root: &Path, path: &Path, value: &impl Serialize) -> Result<NamedTempFile> {
+fn json_file(root: &Path, path: &Path, value: &impl Serialize) -> Result<TempFile> {
     let text = encode(value).map_err(|err| Error::io("encode", path)(err.into()))?;
     file_of(root, text.as_bytes())
 }
 
-fn file_of(root: &Path, bytes: &[u8]) -> Result<NamedTempFile> {
+fn file_of(root: &Path, bytes: &[u8]) -> Result<TempFile> {
     let mut file = atomic_write::temp_file(root)?;
     file.write_all(bytes).map_err(Error::io("write", file.path()))?;
     Ok(file)

@@ -5,7 +5,7 @@ use crate::checksummed::{self, Checksummed};
 use crate::digest::{BlobDigest, KeyHasher};
 use crate::error::Result;
 use crate::fs::touch_record;
-use crate::gc::GcPlan;
+use crate::gc::Collection;
 use crate::store::{Store, sharded};
 use std::path::PathBuf;
 
@@ -36,10 +36,10 @@ impl Store {
     }
 
     /// Drops the derived files that were not used within the plan's retention time.
-    pub(crate) fn gc_derived(&self, plan: &GcPlan) -> Result<()> {
+    pub(crate) fn gc_derived(&self, plan: &Collection<'_>) -> Result<()> {
         for file in self.list::<BlobDigest>(FOLDER)? {
-            if !plan.dry_run && !plan.is_young_file(&file.meta) {
-                self.remove(&file.path)?;
+            if !plan.is_young_file(&file.meta) {
+                self.drop_any(plan, &file.path, false)?;
             }
         }
         Ok(())

@@ -72,12 +72,18 @@ pub enum Error {
         found: &'static str,
     },
     /// Another process holds a lock for longer than any work takes.
-    #[error("another process has held the lock `{}` for {seconds} s", path.display())]
+    #[error(
+        "{} has held the lock `{}` for {seconds} s",
+        holder.as_deref().unwrap_or("another process"),
+        path.display()
+    )]
     Locked {
         /// The path of the lock file.
         path: PathBuf,
         /// The time waited, in seconds.
         seconds: u64,
+        /// The holder's host and process, on a store that several hosts share.
+        holder: Option<String>,
     },
     /// A run uses the store, which excludes garbage collection.
     #[error(
@@ -184,6 +190,9 @@ impl Error {
                 "move `{}` away (or mount what it leads to), or name another directory by RUNNER_HOME",
                 path.display()
             )),
+            Self::Locked {
+                holder: Some(holder), ..
+            } => Some(format!("end {holder}, if it hangs")),
             Self::Locked { path, .. } => Some(format!(
                 "find the process that hangs, as by `fuser {}`, and end it",
                 path.display()

@@ -1,43 +1,58 @@
 //! Advisory locks on files. The system releases a lock when its holder ends, however it ends; programs that
-//! the holder starts do not inherit it.
+//! the holder starts do not inherit it. On a store that several hosts share, locks are leases
+//! ([`lease`](crate::lease)).
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
 use crate::fs::without_waiting;
+use crate::lease::{Attempt, Lease};
+use crate::life::Life;
 use crate::obstacle::make_way_for_file;
+use crate::owner::Members;
 use crate::shared;
+use crate::store::Store;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
-use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+/// A lock that is held until the value is dropped.
+#[derive(Debug)]
+pub(crate) enum Locked {
+    /// A lock of the system.
+    File(LockedFile),
+    Lease(Lease),
+}
+
+impl Locked {
+    /// False once another may hold the lock.
+    pub(crate) fn is_held(&self) -> bool {
+        match self {
+            Self::File(_) => true,
+            Self::Lease(lease) => lease.is_held(),
+        }
+    }
+}
+
 /// A file that is locked until the value is dropped.
 #[derive(Debug)]
-pub(crate) struct Locked(File);
+pub(crate) struct LockedFile(File);
 
-impl Drop for Locked {
+impl LockedFile {
+    /// Another handle of the open file.
+    pub(crate) fn try_clone(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+}
+
+impl Drop for LockedFile {
     /// Unlocks explicitly: a child process that another thread has just forked has copies of all open files
     /// until it executes its program, and the system would keep the lock until the last copy is closed.
     fn drop(&mut self) {
         // If unlocking fails, closing the file releases the lock.
         let _ = self.0.unlock();
-    }
-}
-
-impl Deref for Locked {
-    type Target = File;
-
-    fn deref(&self) -> &File {
-        &self.0
-    }
-}
-
-impl DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut File {
-        &mut self.0
     }
 }
 
@@ -53,29 +68,75 @@ const ATTEMPTS: usize = 100;
 /// The first and the longest interval between two attempts to get a lock.
 const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
-/// Locks a file of the store at `root`, which is created if it does not exist; waits at most `wait` for
-/// another holder.
-pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> Result<Locked> {
+/// The longest interval between two attempts to get a lease: each asks the server.
+const LEASE_POLL: Duration = Duration::from_millis(250);
+
+/// Locks a file of the store, which is created if it does not exist; waits at most `wait` for another holder.
+pub(crate) fn acquire(store: &Store, path: &Path, mode: Mode, wait: Duration) -> Result<Locked> {
     let began = Instant::now();
     let mut poll = POLL[0];
     loop {
-        if let Some(file) = try_acquire(root, path, mode)? {
-            return Ok(file);
-        }
+        let (held, silent) = match attempt(store, path, mode)? {
+            Attempt::Taken(lock) => return Ok(lock),
+            Attempt::Held { holder, life } => (holder, life == Life::Silent),
+        };
+        // A holder that shows no sign of life may be dead, and is so, or not, within a known time.
+        let silence = store.members().filter(|_| silent).map(Members::silence);
+        let wait = silence.map_or(wait, |silence| silence.max(wait));
         // A blocking lock would have no deadline: the system restarts it after a signal.
         if began.elapsed() >= wait {
             return Err(Error::Locked {
                 path: path.to_owned(),
                 seconds: wait.as_secs(),
+                holder: held.map(|holder| holder.to_string()),
             });
         }
         std::thread::sleep(poll);
-        poll = (poll * 2).min(POLL[1]);
+        poll = (poll * 2).min(if store.is_shared() { LEASE_POLL } else { POLL[1] });
     }
 }
 
 /// Locks a file as [`acquire`] does, but without waiting; `None` while another holder has the lock.
-pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option<Locked>> {
+pub(crate) fn try_acquire(store: &Store, path: &Path, mode: Mode) -> Result<Option<Locked>> {
+    Ok(match attempt(store, path, mode)? {
+        Attempt::Taken(lock) => Some(lock),
+        Attempt::Held { .. } => None,
+    })
+}
+
+/// Locks a file of the store that has contents, as [`acquire`] does, and opens it.
+pub(crate) fn acquire_open(store: &Store, path: &Path, wait: Duration) -> Result<(File, Locked)> {
+    open_locked(store, path, acquire(store, path, Mode::Exclusive, wait)?)
+}
+
+/// Locks a file that has contents, as [`try_acquire`] does, and opens it.
+pub(crate) fn try_acquire_open(store: &Store, path: &Path) -> Result<Option<(File, Locked)>> {
+    let lock = try_acquire(store, path, Mode::Exclusive)?;
+    lock.map(|lock| open_locked(store, path, lock)).transpose()
+}
+
+fn open_locked(store: &Store, path: &Path, lock: Locked) -> Result<(File, Locked)> {
+    let file = match &lock {
+        Locked::File(file) => file.try_clone().map_err(Error::io("open", path))?,
+        Locked::Lease(_) => open(store.root(), path)?,
+    };
+    Ok((file, lock))
+}
+
+fn attempt(store: &Store, path: &Path, mode: Mode) -> Result<Attempt<Locked>> {
+    match (store.members(), path.file_name()) {
+        (Some(members), Some(name)) => Ok(members.try_acquire(&name.to_string_lossy())?.map(Locked::Lease)),
+        _ => Ok(match try_flock(store.root(), path, mode)? {
+            Some(file) => Attempt::Taken(Locked::File(file)),
+            None => Attempt::Held {
+                holder: None,
+                life: Life::Alive,
+            },
+        }),
+    }
+}
+
+fn try_flock(root: &Path, path: &Path, mode: Mode) -> Result<Option<LockedFile>> {
     // `gc` may remove the file between opening and locking it, but not again and again.
     for _ in 0..ATTEMPTS {
         let file = open(root, path)?;
@@ -85,8 +146,8 @@ pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option
         };
         match locked {
             Ok(()) => {
-                let locked = Locked(file);
-                if is_current(path, &locked)? {
+                let locked = LockedFile(file);
+                if is_current(path, &locked.0)? {
                     return Ok(Some(locked));
                 }
             }
@@ -102,12 +163,15 @@ pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// The lock of a temporary file whose writer has exited; `None` while the writer runs, or when the file does
-/// not exist.
-pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
+/// not exist. On a store that several hosts share, all writers are owners, which `gc` excludes.
+pub(crate) fn abandoned(store: &Store, path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
     // Over NFS, an exclusive lock requires a writable file; a file about to be renamed is read-only.
     let open =
         |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
     let file = open(true).or_else(|_| open(false)).ok()?;
+    if store.is_shared() {
+        return Some(file);
+    }
     match file.try_lock() {
         Ok(()) => Some(file),
         Err(TryLockError::WouldBlock) => None,

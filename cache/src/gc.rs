@@ -4,6 +4,7 @@ use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::lock::StoreGuard;
 use crate::record::{StoredAction, StoredMemo};
 use crate::status::Count;
 use crate::store::Store;
@@ -12,6 +13,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::io::ErrorKind;
+use std::ops::Deref;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -92,6 +94,20 @@ impl GcPlan {
     }
 }
 
+/// A collection under way.
+pub(crate) struct Collection<'a> {
+    plan: &'a GcPlan,
+    guard: StoreGuard,
+}
+
+impl Deref for Collection<'_> {
+    type Target = GcPlan;
+
+    fn deref(&self) -> &GcPlan {
+        self.plan
+    }
+}
+
 impl Store {
     /// Drops everything that the plan does not keep. A process killed at any instant leaves a store in which
     /// every record still has its blobs: records are removed first.
@@ -99,7 +115,8 @@ impl Store {
     /// # Errors
     /// [`Error::Busy`] when a run uses the store, or the store cannot be read or written.
     pub fn gc(&self, plan: &GcPlan) -> Result<GcReport> {
-        let _lock = self.exclusive()?;
+        let guard = self.exclusive()?;
+        let plan = &Collection { plan, guard };
         let mut report = GcReport::default();
         let blobs = self.list::<BlobDigest>("blobs")?;
         let mut keep: BTreeSet<BlobDigest> = blobs
@@ -119,8 +136,8 @@ impl Store {
                 report.kept.add(bytes);
             } else {
                 report.blobs.add(bytes);
+                self.drop_any(plan, &blob.path, false)?;
                 if !plan.dry_run {
-                    self.remove(&blob.path)?;
                     self.forget_verified(blob.id);
                 }
             }
@@ -138,11 +155,7 @@ impl Store {
                 continue;
             }
             report.scratch.add(bytes);
-            if !plan.dry_run && folder.meta.is_dir() {
-                std::fs::remove_dir_all(&folder.path).map_err(Error::io("remove", &folder.path))?;
-            } else if !plan.dry_run {
-                self.remove(&folder.path)?;
-            }
+            self.drop_any(plan, &folder.path, folder.meta.is_dir())?;
         }
         self.gc_jobs(plan, &mut report)?;
         self.gc_tmp(plan, &mut report)?;
@@ -152,7 +165,7 @@ impl Store {
 
     fn gc_actions(
         &self,
-        plan: &GcPlan,
+        plan: &Collection<'_>,
         keep: &mut BTreeSet<BlobDigest>,
         report: &mut GcReport,
     ) -> Result<()> {
@@ -171,7 +184,12 @@ impl Store {
 
     /// Drops old memos. A memo stays, with its blob, while it is recent; an old one stays for as long as
     /// another record keeps its blob.
-    fn gc_memos(&self, plan: &GcPlan, keep: &mut BTreeSet<BlobDigest>, report: &mut GcReport) -> Result<()> {
+    fn gc_memos(
+        &self,
+        plan: &Collection<'_>,
+        keep: &mut BTreeSet<BlobDigest>,
+        report: &mut GcReport,
+    ) -> Result<()> {
         let mut old = Vec::new();
         for memo in self.list::<MemoKey>("memos")? {
             match checksummed::read::<StoredMemo>(&memo.path)? {
@@ -191,7 +209,7 @@ impl Store {
     }
 
     /// Drops the leftovers of killed writers in `tmp`: files, and workspaces with their lock files.
-    fn gc_tmp(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
+    fn gc_tmp(&self, plan: &Collection<'_>, report: &mut GcReport) -> Result<()> {
         let tmp = self.folder("tmp");
         let (folders, _): (Vec<_>, Vec<_>) = listing::entries_with_metadata(&tmp)?
             .into_iter()
@@ -201,7 +219,7 @@ impl Store {
             let lock = match metadata(&lock_path)? {
                 // The lock file is created before the directory and removed after it.
                 None => None,
-                Some(meta) => match file_lock::abandoned(&lock_path, &meta, plan.now) {
+                Some(meta) => match file_lock::abandoned(self, &lock_path, &meta, plan.now) {
                     Some(lock) => Some(lock),
                     None => continue,
                 },
@@ -209,6 +227,7 @@ impl Store {
             let (bytes, _) = listing::size_and_age(&path, &meta)?;
             report.tmp.add(bytes);
             if !plan.dry_run {
+                self.check_exclusive(plan)?;
                 match listing::remove_tree(&path) {
                     // A program that outlived its run may still be writing to the directory.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
@@ -224,7 +243,7 @@ impl Store {
         }
         for (path, meta) in listing::entries_with_metadata(&tmp)? {
             // The store itself writes only regular files to `tmp`.
-            let lock = file_lock::abandoned(&path, &meta, plan.now);
+            let lock = file_lock::abandoned(self, &path, &meta, plan.now);
             if !meta.is_dir() && (lock.is_some() || !meta.is_file()) {
                 self.drop_file(plan, &path, &meta, &mut report.tmp)?;
             }
@@ -233,27 +252,23 @@ impl Store {
     }
 
     /// Drops damaged files, and lock files without a holder.
-    fn gc_loose_files(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
+    fn gc_loose_files(&self, plan: &Collection<'_>, report: &mut GcReport) -> Result<()> {
         for (path, meta) in listing::entries_with_metadata(&self.folder("damaged"))? {
             if plan.is_young_file(&meta) {
                 continue;
             }
             report.damaged.add(listing::size_and_age(&path, &meta)?.0);
-            if !plan.dry_run {
-                if meta.is_dir() {
-                    listing::remove_tree(&path).map_err(Error::io("remove", &path))?;
-                } else {
-                    self.remove(&path)?;
-                }
-            }
+            self.drop_any(plan, &path, meta.is_dir())?;
         }
         if plan.dry_run {
             return Ok(());
         }
+        if let (Some(members), Some(owner)) = (self.members(), plan.guard.owner()) {
+            return members.remove_old_epochs(owner);
+        }
         for (path, _) in listing::entries_with_metadata(&self.folder("locks"))? {
             let is_action = path.file_name().is_some_and(|name| name.len() == 64);
-            if is_action
-                && let Some(_held) = file_lock::try_acquire(self.root(), &path, file_lock::Mode::Exclusive)?
+            if is_action && let Some(_held) = file_lock::try_acquire(self, &path, file_lock::Mode::Exclusive)?
             {
                 self.remove(&path)?;
             }
@@ -261,13 +276,39 @@ impl Store {
         Ok(())
     }
 
-    fn drop_file(&self, plan: &GcPlan, path: &Path, meta: &Metadata, count: &mut Count) -> Result<()> {
+    fn drop_file(
+        &self,
+        plan: &Collection<'_>,
+        path: &Path,
+        meta: &Metadata,
+        count: &mut Count,
+    ) -> Result<()> {
         count.add(meta.len());
-        if plan.dry_run { Ok(()) } else { self.remove(path) }
+        self.drop_any(plan, path, false)
+    }
+
+    /// Removes a file or a directory, except in a dry run.
+    pub(crate) fn drop_any(&self, plan: &Collection<'_>, path: &Path, is_dir: bool) -> Result<()> {
+        if plan.dry_run {
+            return Ok(());
+        }
+        self.check_exclusive(plan)?;
+        match is_dir {
+            true => listing::remove_tree(path).map_err(Error::io("remove", path)),
+            false => self.remove(path),
+        }
+    }
+
+    /// Fails once runs may use the store, as when this process was stopped for long.
+    fn check_exclusive(&self, plan: &Collection<'_>) -> Result<()> {
+        match plan.guard.is_held() {
+            true => Ok(()),
+            false => Err(self.busy(None)),
+        }
     }
 
     /// Drops the files that killed writers left in a directory of checkpoints.
-    fn gc_unfinished(&self, plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
+    fn gc_unfinished(&self, plan: &Collection<'_>, folder: &Path, report: &mut GcReport) -> Result<()> {
         for (path, meta) in listing::entries_with_metadata(folder)? {
             if !meta.is_dir() && path.extension().is_some_and(|extension| extension == "tmp") {
                 self.drop_file(plan, &path, &meta, &mut report.tmp)?;

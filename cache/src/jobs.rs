@@ -1,15 +1,15 @@
-//! What the jobs of clusters leave in the store: the folders of jobs, by action key and by batch, and copies of
-//! the program, by digest. Others write them; the store counts and drops them.
+//! What the jobs of clusters leave in the store: the folders of jobs, by action key and by batch, and copies
+//! of the program, by digest. Others write them; the store counts and drops them.
 
-use crate::error::{Error, Result};
-use crate::gc::{GcPlan, GcReport};
+use crate::error::Result;
+use crate::gc::{Collection, GcReport};
 use crate::listing;
 use crate::store::Store;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The age up to which a job may be under way, whatever the plan of a collection says. A job that runs appends
-/// to its events.
+/// The age up to which a job may be under way, whatever the plan of a collection says. A job that runs
+/// appends to its events.
 const UNDER_WAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A job's folder, a batch's folder, or a copy of the program.
@@ -39,19 +39,12 @@ impl Store {
     }
 
     /// Drops old jobs and copies of the program.
-    pub(crate) fn gc_jobs(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
+    pub(crate) fn gc_jobs(&self, plan: &Collection<'_>, report: &mut GcReport) -> Result<()> {
         let (jobs, programs) = (self.jobs()?, self.programs()?);
         for (pieces, count) in [(jobs, &mut report.jobs), (programs, &mut report.programs)] {
             for piece in pieces.iter().filter(|piece| plan.is_over(piece.newest, UNDER_WAY)) {
                 count.add(piece.bytes);
-                if plan.dry_run {
-                    continue;
-                }
-                if piece.is_dir {
-                    listing::remove_tree(&piece.path).map_err(Error::io("remove", &piece.path))?;
-                } else {
-                    self.remove(&piece.path)?;
-                }
+                self.drop_any(plan, &piece.path, piece.is_dir)?;
             }
         }
         Ok(())

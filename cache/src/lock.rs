@@ -4,8 +4,11 @@ use crate::digest::ActionKey;
 use crate::error::{Error, Result};
 use crate::file_lock::{Locked, Mode, acquire, try_acquire};
 use crate::fs::if_allowed;
+use crate::owner::Owner;
 use crate::store::Store;
+use crate::visibility::refresh_folder_of;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest wait for a lease: a process that holds a lease for longer hangs.
@@ -15,29 +18,49 @@ const WAIT: Duration = Duration::from_secs(3600);
 #[derive(Debug)]
 #[must_use = "the lock is released when it is dropped"]
 pub struct ActionLock {
-    _file: Locked,
+    lock: Locked,
 }
 
 /// A shared lock that excludes `gc` until it is dropped. Any number of guards may be held at once.
 #[derive(Debug)]
 #[must_use = "the store is released when it is dropped"]
 pub struct StoreGuard {
-    /// `None` for a user who may only read a store that nobody has locked yet.
-    _file: Option<Locked>,
+    held: Guarded,
+}
+
+#[derive(Debug)]
+enum Guarded {
+    Locked(Locked),
+    /// On a store that several hosts share: whoever is an owner there excludes `gc`.
+    Owner(Arc<Owner>),
+    /// A user who may only read a store that nobody has locked yet.
+    ReadOnly,
 }
 
 impl ActionLock {
     /// False once the lock may have another holder: on a store that several hosts share, a process that could
-    /// not renew its lease in time has lost it. Ask before the result of long work is recorded.
+    /// not renew its lease in time has lost it, for good. Ask before the result of long work is recorded.
     pub fn is_held(&self) -> bool {
-        true
+        self.lock.is_held()
     }
 }
 
 impl StoreGuard {
     /// False once `gc` may run, as [`ActionLock::is_held`].
     pub fn is_held(&self) -> bool {
-        true
+        match &self.held {
+            Guarded::Locked(lock) => lock.is_held(),
+            Guarded::Owner(owner) => owner.is_alive(),
+            Guarded::ReadOnly => true,
+        }
+    }
+
+    /// The owner that excludes others, on a store that several hosts share.
+    pub(crate) fn owner(&self) -> Option<&Owner> {
+        match &self.held {
+            Guarded::Owner(owner) => Some(owner),
+            Guarded::Locked(_) | Guarded::ReadOnly => None,
+        }
     }
 }
 
@@ -57,14 +80,22 @@ impl Store {
     /// When the lock's file cannot be created or locked, or its holder keeps it for an hour
     /// ([`Error::Locked`]).
     pub fn lock(&self, key: ActionKey) -> Result<ActionLock> {
-        let _file = acquire(self.root(), &self.action_lock_path(key), Mode::Exclusive, WAIT)?;
-        Ok(ActionLock { _file })
+        let lock = acquire(self, &self.action_lock_path(key), Mode::Exclusive, WAIT)?;
+        Ok(self.locked_action(key, lock))
     }
 
     /// Acquires the lease on an action; `None` when another thread or process holds it.
     pub fn try_lock(&self, key: ActionKey) -> Result<Option<ActionLock>> {
-        let file = try_acquire(self.root(), &self.action_lock_path(key), Mode::Exclusive)?;
-        Ok(file.map(|_file| ActionLock { _file }))
+        let lock = try_acquire(self, &self.action_lock_path(key), Mode::Exclusive)?;
+        Ok(lock.map(|lock| self.locked_action(key, lock)))
+    }
+
+    /// The next look-up of the action sees what earlier holders of the lock recorded, also on other hosts.
+    fn locked_action(&self, key: ActionKey, lock: Locked) -> ActionLock {
+        if self.is_shared() {
+            refresh_folder_of(&self.action_path(key));
+        }
+        ActionLock { lock }
     }
 
     /// Excludes `gc` until the guard is dropped. Waits for a running `gc`.
@@ -73,8 +104,12 @@ impl Store {
     /// When the lock's file cannot be created or locked, or its holder keeps it for an hour
     /// ([`Error::Locked`]).
     pub fn guard(&self) -> Result<StoreGuard> {
-        let _file = if_allowed(acquire(self.root(), &self.store_lock_path(), Mode::Shared, WAIT))?;
-        Ok(StoreGuard { _file })
+        let guarded = match self.members() {
+            Some(members) => members.owner().map(Guarded::Owner),
+            None => acquire(self, &self.store_lock_path(), Mode::Shared, WAIT).map(Guarded::Locked),
+        };
+        let held = if_allowed(guarded)?.unwrap_or(Guarded::ReadOnly);
+        Ok(StoreGuard { held })
     }
 
     /// Acquires exclusive use of the store.
@@ -82,22 +117,32 @@ impl Store {
     /// # Errors
     /// [`Error::Busy`] when a run of this or another process uses the store.
     pub(crate) fn exclusive(&self) -> Result<StoreGuard> {
-        match try_acquire(self.root(), &self.store_lock_path(), Mode::Exclusive)? {
-            Some(file) => Ok(StoreGuard { _file: Some(file) }),
-            None => Err(Error::Busy {
-                path: self.root().to_owned(),
-                host: None,
+        if let Some(members) = self.members() {
+            let held = Guarded::Owner(members.exclusive()?);
+            return Ok(StoreGuard { held });
+        }
+        match try_acquire(self, &self.store_lock_path(), Mode::Exclusive)? {
+            Some(lock) => Ok(StoreGuard {
+                held: Guarded::Locked(lock),
             }),
+            None => Err(self.busy(None)),
+        }
+    }
+
+    pub(crate) fn busy(&self, host: Option<String>) -> Error {
+        Error::Busy {
+            path: self.root().to_owned(),
+            host,
         }
     }
 
     /// Locks a maintenance task (`recovery`, `flush`); waits for another process that performs it.
     pub(crate) fn task_lock(&self, task: &str) -> Result<Locked> {
-        acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive, WAIT)
+        acquire(self, &self.folder("locks").join(task), Mode::Exclusive, WAIT)
     }
 
     /// Locks a maintenance task as [`Store::task_lock`] does, but without waiting.
     pub(crate) fn try_task_lock(&self, task: &str) -> Result<Option<Locked>> {
-        try_acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive)
+        try_acquire(self, &self.folder("locks").join(task), Mode::Exclusive)
     }
 }

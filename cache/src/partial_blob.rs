@@ -4,8 +4,9 @@ use crate::atomic_write::{mark_unflushed, persist_open};
 use crate::blob::{BlobRef, digest};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::file_lock::{Locked, Mode, acquire, try_acquire};
+use crate::file_lock::{Locked, acquire_open, try_acquire_open};
 use crate::store::Store;
+use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,7 +25,8 @@ pub struct PartialBlob {
     store: Store,
     /// The digest that the bytes must have.
     blob: Option<BlobDigest>,
-    file: Locked,
+    file: File,
+    _lock: Locked,
     path: PathBuf,
     hasher: blake3::Hasher,
     len: u64,
@@ -35,7 +37,7 @@ impl Store {
     /// thread or process that has the file open.
     pub fn partial_blob(&self, blob: BlobDigest) -> Result<PartialBlob> {
         let path = self.folder("tmp").join(format!("fetch-{}", blob.to_hex()));
-        let file = acquire(self.root(), &path, Mode::Exclusive, FETCH)?;
+        let file = acquire_open(self, &path, FETCH)?;
         self.partial(Some(blob), file, path)
     }
 
@@ -45,18 +47,24 @@ impl Store {
     pub fn partial_file(&self, blob: Option<BlobDigest>, name: &[u8]) -> Result<Option<PartialBlob>> {
         let name = blob.unwrap_or_else(|| BlobRef::of(name).blob);
         let path = self.folder("tmp").join(format!("fetch-{}", name.to_hex()));
-        match try_acquire(self.root(), &path, Mode::Exclusive)? {
+        match try_acquire_open(self, &path)? {
             Some(file) => self.partial(blob, file, path).map(Some),
             None => Ok(None),
         }
     }
 
-    fn partial(&self, blob: Option<BlobDigest>, file: Locked, path: PathBuf) -> Result<PartialBlob> {
+    fn partial(
+        &self,
+        blob: Option<BlobDigest>,
+        (file, lock): (File, Locked),
+        path: PathBuf,
+    ) -> Result<PartialBlob> {
         mark_unflushed(self.root())?;
         let mut partial = PartialBlob {
             store: self.clone(),
             blob,
             file,
+            _lock: lock,
             path,
             hasher: blake3::Hasher::new(),
             len: 0,

@@ -6,6 +6,9 @@
 //! quarantines the damaged ones, and writes the new boot id. Records need no such check: their checksum is
 //! verified on every read.
 //!
+//! A store that several hosts share ([`Store::open_shared`]) has none of this: each file is flushed before it
+//! is renamed, and no host's boot id says whether the server stopped.
+//!
 //! After a clean stop few files are younger than the last flush, and the check lists file names only.
 
 use crate::atomic_write::{FLUSHING, UNFLUSHED};
@@ -13,6 +16,7 @@ use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
 use crate::fs::{if_allowed, if_exists, metadata};
+use crate::life::boot_id;
 use crate::parallel;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
@@ -33,8 +37,12 @@ struct Flushed {
 impl Store {
     /// Flushes the file system, so that everything in the store survives a power failure. Call it at the end
     /// of a run and at intervals of some minutes. Costs nothing when no process has written to the store
-    /// since the last flush.
+    /// since the last flush. On a store that several hosts share, nothing is left to be flushed: the server
+    /// has the bytes of each file, on its disk, before the file has its name.
     pub fn flush(&self) -> Result<()> {
+        if self.is_shared() {
+            return Ok(());
+        }
         // A user with only read permission has written nothing.
         if_allowed(self.flush_as(boot_id())).map(|_| ())
     }
@@ -125,12 +133,6 @@ impl Store {
             Ok(())
         }
     }
-}
-
-/// The id of the machine's current boot.
-fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
 #[cfg(test)]

@@ -36,13 +36,14 @@ impl Store {
     }
 
     /// A directory for checkpoints of unfinished work. While one action has the directory of a key, another
-    /// of that key gets the next free one. It outlives a crash, and `gc` drops it once it is old. A file
-    /// being written is named `….tmp`, so that `gc` recognises a leftover.
+    /// of that key gets the next free one; a holder that shows no sign of life, on a store that several hosts
+    /// share, is waited for until it is dead or gives one. It outlives a crash, and `gc` drops it once it is
+    /// old. A file being written is named `….tmp`, so that `gc` recognises a leftover.
     pub fn scratch(&self, mut key: MemoKey) -> Result<Scratch> {
         let mut wait = WAIT;
         loop {
             let lock = self.folder("locks").join(key.to_hex());
-            match acquire(self.root(), &lock, Mode::Exclusive, wait) {
+            match acquire(self, &lock, Mode::Exclusive, wait) {
                 Ok(lock) => {
                     let path = self.scratch_path(key);
                     create_directory(self.root(), &path)?;

@@ -1,13 +1,14 @@
 //! The local store: plain files under one directory.
 
 use crate::artifact::Artifact;
-use crate::atomic_write::{persist_new, temp_file};
+use crate::atomic_write::{TempFile, persist_new, temp_file};
 use crate::blob::{Blob, BlobRef};
 use crate::digest::{ArtifactDigest, BlobDigest};
 use crate::error::{Error, Result};
 use crate::fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
 use crate::fs::{if_exists, metadata, touch};
 use crate::obstacle::move_away;
+use crate::owner::Members;
 use crate::parallel::locked;
 use crate::regular_file::{Opened, open_own};
 use crate::upstream::Upstream;
@@ -68,8 +69,8 @@ impl Debug for Interrupt {
 #[derive(Debug)]
 struct Inner {
     root: PathBuf,
-    /// On a store that several hosts share, the time after which an owner without a sign of life is dead.
-    takeover: Option<Duration>,
+    /// On a store that several hosts share, this process among the owners of locks.
+    members: Option<Arc<Members>>,
     /// Blobs whose bytes were checked in this process.
     verified: Mutex<HashSet<BlobDigest>>,
 }
@@ -88,8 +89,8 @@ impl Store {
     pub(crate) fn at(root: PathBuf, takeover: Option<Duration>) -> Self {
         Self {
             inner: Arc::new(Inner {
+                members: takeover.map(|takeover| Members::share(&root, takeover)),
                 root,
-                takeover,
                 verified: Mutex::default(),
             }),
             upstream: None,
@@ -119,7 +120,12 @@ impl Store {
 
     /// True if several hosts share the store ([`Store::open_shared`]).
     pub fn is_shared(&self) -> bool {
-        self.inner.takeover.is_some()
+        self.inner.members.is_some()
+    }
+
+    /// On a store that several hosts share, this process among the owners of locks.
+    pub(crate) fn members(&self) -> Option<&Members> {
+        self.inner.members.as_deref()
     }
 
     /// The free space of the store's disk in bytes, if known.
@@ -145,7 +151,7 @@ impl Store {
     }
 
     /// Renames a complete file, which was hashed while it was written, to its blob's final path.
-    pub(crate) fn persist_blob(&self, mut file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
+    pub(crate) fn persist_blob(&self, mut file: TempFile, blob: BlobRef) -> Result<()> {
         let path = self.blob_path(blob.blob);
         // Another process may write or quarantine the blob between the two steps, but not again and again.
         for _ in 0..ATTEMPTS {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const POLL: [Duration; 2] = [Duration::from_millis(5), Duration::from_secs(1)];
 
 impl Store {
-    /// Waits until blobs that another host wrote are visible here, at most `bound` for all of them. Returns the
-    /// first that is still missing, or has another size, at the bound.
+    /// Waits until blobs that another host wrote are visible here, at most `bound` for all of them. Returns
+    /// the first that is still missing, or has another size, at the bound.
     ///
     /// # Errors
     /// When a file exists but cannot be opened.
@@ -31,11 +31,7 @@ impl Store {
                 };
                 std::thread::sleep(poll.min(left));
                 poll = (poll * 2).min(POLL[1]);
-                let folder = self.folder("blobs");
-                if let Some(shard) = self.blob_path(blob.blob).parent() {
-                    refresh(shard);
-                }
-                refresh(&folder);
+                refresh_folder_of(&self.blob_path(blob.blob));
             }
         }
         Ok(None)
@@ -51,8 +47,55 @@ impl Store {
     }
 }
 
-/// Makes the client of a network file system forget its view of a directory, by creating a file in it. A
-/// directory that is not there, or where this user may not write, stays as it is.
-pub(crate) fn refresh(dir: &Path) {
-    let _ = tempfile::Builder::new().prefix(".refresh-").tempfile_in(dir);
+/// Makes the client of a network file system forget its view of the folder of a sharded file, by creating a
+/// file in it. Where this user may not write, the view stays as it is until the client looks again.
+pub(crate) fn refresh_folder_of(path: &Path) {
+    let touch = |dir: &Path| tempfile::Builder::new().prefix(".refresh-").tempfile_in(dir);
+    if let Some(shard) = path.parent()
+        && touch(shard).is_err()
+        && let Some(folder) = shard.parent()
+        && touch(folder).is_ok()
+    {
+        let _ = touch(shard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_blob_that_appears_late_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_shared(dir.path(), Duration::from_secs(90)).unwrap();
+        let blobs = [b"one", b"two"].map(|bytes| store.put(bytes).unwrap());
+        let wait = |bound: u64| {
+            store
+                .wait_for(&mut blobs.into_iter(), Duration::from_millis(bound))
+                .unwrap()
+        };
+        assert_eq!(wait(0), None);
+        // A whole folder that is not seen yet, and one that is seen with too short a file.
+        let shards = blobs.map(|blob| store.blob_path(blob.blob).parent().unwrap().to_owned());
+        fs::rename(&shards[0], dir.path().join("late")).unwrap();
+        assert_eq!(wait(30), Some(blobs[0]));
+        let path = store.blob_path(blobs[1].blob);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "t").unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(40));
+                fs::rename(dir.path().join("late"), &shards[0]).unwrap();
+                std::thread::sleep(Duration::from_millis(40));
+                fs::write(&path, "two").unwrap();
+            });
+            let began = Instant::now();
+            assert_eq!(wait(60_000), None);
+            assert!(began.elapsed() >= Duration::from_millis(80));
+        });
+        for shard in shards {
+            assert_eq!(fs::read_dir(shard).unwrap().count(), 1, "nothing is left behind");
+        }
+    }
 }

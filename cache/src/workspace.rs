@@ -5,14 +5,14 @@
 //! recognises the directory of a killed run.
 
 use crate::artifact::check_path;
-use crate::atomic_write::locked_temp_file;
+use crate::atomic_write::{TempFile, locked_temp_file};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
 use crate::listing::remove_tree;
+use crate::owner::Members;
 use crate::shared;
 use crate::store::Store;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// The suffix of a workspace's lock file.
 const LOCK: &str = ".lock";
@@ -23,20 +23,24 @@ const LOCK: &str = ".lock";
 pub struct Workspace {
     path: PathBuf,
     /// The lock file, which is dropped, and so removed, after the directory.
-    _lock: NamedTempFile,
+    _lock: TempFile,
 }
 
 impl Store {
     /// Creates a workspace in the store.
     pub fn workspace(&self) -> Result<Workspace> {
-        Workspace::new(&self.folder("tmp"))
+        Workspace::create(&self.folder("tmp"), self.members())
     }
 }
 
 impl Workspace {
     /// Creates a workspace below another directory, where no `gc` looks for leftovers.
     pub fn new(dir: &Path) -> Result<Self> {
-        let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
+        Self::create(dir, None)
+    }
+
+    fn create(dir: &Path, members: Option<&Members>) -> Result<Self> {
+        let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK), members)?;
         let path = lock.path().with_extension("");
         shared::create_dir(&path).map_err(Error::io("create", &path))?;
         Ok(Self { path, _lock: lock })
