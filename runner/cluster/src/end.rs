@@ -50,8 +50,8 @@ pub struct Ended {
     pub job: String,
     /// The node, if known.
     pub node: Option<String>,
-    /// The first step of progress that it reported: where it went on.
-    pub first_step: Option<u64>,
+    /// The first and the last step of progress that it reported.
+    pub steps: Option<(u64, u64)>,
 }
 
 impl Ended {
@@ -61,7 +61,7 @@ impl Ended {
             end,
             job: String::new(),
             node: None,
-            first_step: None,
+            steps: None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! | end | what follows |
 //! | --- | --- |
 //! | the stage failed, or the job was cancelled from outside | the error; `retries:` of the stage is the engine's |
-//! | time limit | again, from its checkpoint, for as long as each attempt begins further on than the last |
+//! | time limit | again, from its checkpoint, for as long as each attempt gets further than the last |
 //! | out of memory | again with twice the memory, up to `max_memory` |
 //! | preempted | again, at most [`PREEMPTIONS`] times |
 //! | a fault of a machine | again, on another node where one is to blame, at most `retries` times |
@@ -56,7 +56,7 @@ pub struct Attempts {
     faults: u32,
     preemptions: u32,
     continued: u32,
-    first_step: Option<u64>,
+    steps: Option<(u64, u64)>,
 }
 
 impl Attempts {
@@ -84,7 +84,7 @@ impl Attempts {
                         .hint("run the pipeline again: what is done stays done"),
                 )
             }
-            End::TimeLimit => self.continued(&place, ended.first_step),
+            End::TimeLimit => self.continued(&place, ended.steps),
             End::OutOfMemory => self.more_memory(policy, &place),
             End::Preempted if self.preemptions < PREEMPTIONS => {
                 self.preemptions += 1;
@@ -120,10 +120,11 @@ impl Attempts {
         }
     }
 
-    /// A job goes on after its time limit if it did so before from further on than at first.
-    fn continued(&mut self, place: &str, first_step: Option<u64>) -> Next {
-        let is_stuck = match (self.first_step, first_step) {
-            (Some(before), Some(now)) => now <= before,
+    /// A job goes on after its time limit if the attempt before began or ended further on than the one before
+    /// that. Attempts that begin anew all end at about the same step.
+    fn continued(&mut self, place: &str, steps: Option<(u64, u64)>) -> Next {
+        let is_stuck = match (self.steps, steps) {
+            (Some((first, last)), Some(now)) => now.0 <= first && now.1 <= last.saturating_add(last / 20),
             _ => self.continued >= BLIND_CONTINUATIONS,
         };
         if self.continued > 0 && is_stuck || self.continued >= CONTINUATIONS {
@@ -137,7 +138,7 @@ impl Attempts {
             );
         }
         self.continued += 1;
-        self.first_step = first_step.or(self.first_step);
+        self.steps = steps.or(self.steps);
         Next::Again(Some(format!(
             "{place} reached its time limit: submitted again, from its checkpoint"
         )))
@@ -204,7 +205,7 @@ mod tests {
             end,
             job: "7_1".to_owned(),
             node: Some(node.to_owned()),
-            first_step: None,
+            steps: None,
         }
     }
 
@@ -264,12 +265,12 @@ mod tests {
 
     #[test]
     fn a_job_over_its_time_goes_on_while_it_advances() {
-        let cut = |first_step| Ended {
-            first_step,
+        let cut = |steps| Ended {
+            steps,
             ..on("n1", End::TimeLimit)
         };
         let mut attempts = Attempts::new(None);
-        let steps = [Some(0), Some(10), Some(30), Some(30)];
+        let steps = [(8, 90), (80, 170), (8, 250), (8, 260)].map(Some);
         insta::assert_snapshot!(follow(&mut attempts, POLICY, steps.map(cut).to_vec()), @r"
         again: job 7_1 on n1 reached its time limit: submitted again, from its checkpoint
         again: job 7_1 on n1 reached its time limit: submitted again, from its checkpoint
@@ -280,7 +281,7 @@ mod tests {
         let ends = (0..).take_while(|_| matches!(blind.next(POLICY, &cut(None)), Next::Again(_)));
         assert_eq!(ends.count(), 3);
         let mut endless = Attempts::new(None);
-        let ends = (0..).take_while(|&i| matches!(endless.next(POLICY, &cut(Some(i))), Next::Again(_)));
+        let ends = (0..).take_while(|&i| matches!(endless.next(POLICY, &cut(Some((i, 9)))), Next::Again(_)));
         assert_eq!(ends.count(), CONTINUATIONS as usize);
     }
 

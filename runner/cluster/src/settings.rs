@@ -12,6 +12,12 @@ pub const TAKEOVER: Duration = Duration::from_secs(90);
 /// The run time below which a stage is not worth a job, by default.
 const SMALL: Duration = Duration::from_secs(5);
 
+/// The time up to which short jobs share a task of Slurm, by default.
+const PACK: Duration = Duration::from_secs(300);
+
+/// The maximum number of jobs in flight that makes for several jobs in each task.
+const PACKED_JOBS: usize = 1000;
+
 /// The maximum size of a node's own store in bytes, by default.
 const NODE_CACHE: u64 = 50 << 30;
 
@@ -32,7 +38,7 @@ impl Settings {
     pub fn elsewhere(&self) -> Elsewhere {
         match self {
             Self::Slurm(slurm) => Elsewhere {
-                jobs: slurm.max_jobs,
+                jobs: slurm.jobs(),
                 threads: slurm.threads,
                 memory: slurm.memory,
                 time: slurm.time,
@@ -155,6 +161,21 @@ pub struct Slurm {
     /// The time after which the locks of a silent machine are taken over.
     #[serde(deserialize_with = "interval")]
     pub takeover: Option<Duration>,
+}
+
+impl Slurm {
+    /// The time up to which short jobs share a task.
+    pub fn pack(&self) -> Duration {
+        self.pack.unwrap_or(PACK)
+    }
+
+    /// The number of jobs in flight: more than tasks, so that there are some to share tasks.
+    fn jobs(&self) -> usize {
+        match self.pack() {
+            Duration::ZERO => self.max_jobs,
+            _ => self.max_jobs.max(self.max_jobs.saturating_mul(4).min(PACKED_JOBS)),
+        }
+    }
 }
 
 impl Default for Slurm {
