@@ -41,13 +41,14 @@
 //! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`record`], [`upstream`], [`remote_file`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`derived`], [`blob_writer`], … |
-//! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
+//! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`bound`], [`status`] |
 
 mod artifact;
 mod artifact_builder;
 mod atomic_write;
 mod blob;
 mod blob_writer;
+mod bound;
 mod canonical;
 pub mod checksummed;
 mod derived;

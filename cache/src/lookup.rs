@@ -205,9 +205,10 @@ impl Store {
         if !self.has(value) {
             return Err(Error::missing(value.blob));
         }
-        checksummed::write_durable(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        let memo = StoredMemo { key, value };
+        checksummed::write_durable(self.root(), &self.memo_path(key), &memo)?;
         if let Some(upstream) = self.upstream() {
-            upstream.note_memo(key);
+            upstream.note_memo(memo);
         }
         Ok(())
     }

@@ -2,9 +2,10 @@
 
 use crate::artifact::{Artifact, Entry};
 use crate::blob::{Blob, BlobRef};
-use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
+use crate::digest::{ActionKey, ArtifactDigest, BlobDigest};
 use crate::error::{Error, Result};
 use crate::parallel::map_with_threads;
+use crate::record::StoredMemo;
 use crate::store::Store;
 use crate::upstream::{RecordId, Upstream, WorkerSettings};
 use std::sync::Arc;
@@ -143,9 +144,9 @@ impl Store {
     }
 
     /// Uploads an action and these memos in the background, if the store has an upstream.
-    pub fn upload_later(&self, action: ActionKey, memos: &[MemoKey]) {
+    pub fn upload_later(&self, action: ActionKey, memos: &[StoredMemo]) {
         if let Some(upstream) = self.upstream() {
-            let memos = memos.iter().copied().map(RecordId::Memo);
+            let memos = memos.iter().map(|memo| RecordId::Memo(memo.key));
             upstream.enqueue(memos.chain([RecordId::Action(action)]).collect());
         }
     }

@@ -93,7 +93,7 @@ impl Hit {
 }
 
 /// A memo as it is stored.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredMemo {
     /// The key of the record.
     pub key: MemoKey,

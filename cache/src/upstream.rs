@@ -48,7 +48,14 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     fn rejected_blobs(&self) -> usize;
 
     /// Notes a memo that was written to the local store, for [`WorkerReport::memos`].
-    fn note_memo(&self, key: MemoKey);
+    fn note_memo(&self, memo: StoredMemo);
+
+    /// True if nothing is ever uploaded.
+    fn is_read_only(&self) -> bool;
+
+    /// Uploads those of the blobs that the upstream lacks, and returns the ones that it lacks afterwards. Needs
+    /// no signing key: blobs are found by their digest.
+    fn send(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>>;
 
     /// Adds records to the upload queue.
     fn enqueue(&self, records: Vec<RecordId>);
@@ -109,7 +116,10 @@ impl fmt::Debug for WorkerSettings {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerReport {
     /// Memos that the worker wrote.
-    pub memos: Vec<MemoKey>,
+    pub memos: Vec<StoredMemo>,
+    /// Blobs that the worker uploaded, or found in the upstream.
+    #[serde(default)]
+    pub sent: Vec<BlobRef>,
     /// Blobs that turned out to be missing or damaged.
     pub rejected: Vec<BlobDigest>,
     /// Warnings: kind, text, number of occurrences.

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use cache::parallel::{self, locked};
 use cache::{BlobDigest, BlobRef, Error, Result, Store};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use tokio::sync::watch;
 
@@ -69,7 +70,7 @@ impl Client {
     }
 
     /// Creates the client of a worker process, whose engine checked the settings. It has no signing key, and
-    /// uploads nothing.
+    /// uploads blobs at most.
     pub(crate) fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
         let address = Address::parse(&settings.url, store.root())
             .map_err(|reason| Error::remote("the remote of this worker", reason))?;
@@ -106,7 +107,15 @@ impl Client {
     }
 
     pub(crate) fn is_directory(&self) -> bool {
-        matches!(self.address, Address::Directory(_))
+        self.directory().is_some()
+    }
+
+    /// The directory that is the remote, if it is one.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        match &self.address {
+            Address::Directory(path) => Some(path),
+            Address::Object { .. } => None,
+        }
     }
 
     /// True if requests are sent, that is, while the circuit breaker is closed.

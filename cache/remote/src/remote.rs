@@ -5,6 +5,7 @@ use crate::fetch::fetch;
 use crate::memo_filter::MemoFilter;
 use crate::settings::RemoteSettings;
 use crate::signature;
+use crate::upload::upload_blobs;
 use crate::upload_queue::UploadQueue;
 use crate::worker_sync;
 use cache::parallel::locked;
@@ -13,6 +14,7 @@ use cache::{
     TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings,
 };
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// A remote store. Cloning it is cheap. The remote sends no request, and starts no thread, before the first
@@ -27,7 +29,7 @@ struct Inner {
     queue: UploadQueue,
     memo_filter: MemoFilter,
     /// The memos written to the local store since the last report.
-    memos: Mutex<Vec<MemoKey>>,
+    memos: Mutex<Vec<StoredMemo>>,
 }
 
 impl fmt::Debug for Remote {
@@ -132,10 +134,20 @@ impl Upstream for Remote {
         known.map_or(0, |known| known.rejections().len())
     }
 
-    fn note_memo(&self, key: MemoKey) {
+    fn note_memo(&self, memo: StoredMemo) {
         if !self.client().is_read_only() {
-            locked(&self.inner.memos).push(key);
+            locked(&self.inner.memos).push(memo);
         }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.client().is_read_only()
+    }
+
+    fn send(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>> {
+        let client = self.client();
+        let sent = upload_blobs(client, blobs, &AtomicBool::new(false), |_| {})?;
+        Ok(sent.absent.into_iter().collect())
     }
 
     fn enqueue(&self, records: Vec<RecordId>) {

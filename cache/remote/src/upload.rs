@@ -78,29 +78,12 @@ pub(crate) fn upload(
             return Ok(report);
         }
     };
-    let blobs: Vec<BlobRef> = {
-        let blobs = ready.iter().flat_map(|record| &record.blobs);
-        let unique: BTreeMap<_, _> = blobs.map(|blob| (blob.blob, *blob)).collect();
-        unique.into_values().collect()
-    };
-    let found = client.contains_current(&blobs)?;
-    let absent = blobs.iter().zip(&found).filter(|(_, found)| !**found);
-    let absent: Vec<BlobRef> = absent.map(|(blob, _)| *blob).collect();
-    plan(absent.iter().map(|blob| blob.size).sum());
-    let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
-    let failed = parallel::map_with_threads(&absent, TRANSFERS, |blob| {
-        if stop.load(Ordering::Relaxed) || !upload_blob(client, backend, *blob, stop)? {
-            return Ok(Some(*blob));
-        }
-        count.fetch_add(1, Ordering::Relaxed);
-        bytes.fetch_add(blob.size, Ordering::Relaxed);
-        Ok(None)
-    })?;
-    report.blobs = count.into_inner();
-    report.bytes = bytes.into_inner();
-    let failed: HashSet<BlobRef> = failed.into_iter().flatten().collect();
+    let blobs: Vec<BlobRef> = ready.iter().flat_map(|record| record.blobs.iter().copied()).collect();
+    let sent = upload_blobs(client, &blobs, stop, plan)?;
+    report.blobs = sent.count;
+    report.bytes = sent.bytes;
     ready.retain(|record| {
-        match record.blobs.iter().find(|blob| failed.contains(blob)) {
+        match record.blobs.iter().find(|blob| sent.absent.contains(blob)) {
             Some(blob) if !client.store.has_here(*blob) => report.incomplete += 1,
             Some(_) => report.failed += 1,
             None => return true,
@@ -146,6 +129,59 @@ pub(crate) fn upload(
         }
     }
     Ok(report)
+}
+
+/// The result of an upload of blobs.
+#[derive(Default)]
+pub(crate) struct SentBlobs {
+    /// The number of blobs uploaded.
+    count: u64,
+    /// Their total size in bytes.
+    bytes: u64,
+    /// The blobs that are not in the remote now.
+    pub absent: HashSet<BlobRef>,
+}
+
+/// Uploads those blobs that the remote lacks, until `stop` is set. `plan` is called with the number of bytes.
+pub(crate) fn upload_blobs(
+    client: &Client,
+    blobs: &[BlobRef],
+    stop: &AtomicBool,
+    plan: impl Fn(u64),
+) -> Result<SentBlobs> {
+    let unique: BTreeMap<_, _> = blobs.iter().map(|blob| (blob.blob, *blob)).collect();
+    let blobs: Vec<BlobRef> = unique.into_values().collect();
+    let found = client.contains_current(&blobs)?;
+    let absent = blobs.iter().zip(&found).filter(|(_, found)| !**found);
+    let absent: Vec<BlobRef> = absent.map(|(blob, _)| *blob).collect();
+    if absent.is_empty() {
+        return Ok(SentBlobs::default());
+    }
+    let backend = match client.writable() {
+        Ok(backend) => backend,
+        Err(failure) => {
+            warn_not_uploaded(client, failure)?;
+            return Ok(SentBlobs {
+                absent: absent.into_iter().collect(),
+                ..SentBlobs::default()
+            });
+        }
+    };
+    plan(absent.iter().map(|blob| blob.size).sum());
+    let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let failed = parallel::map_with_threads(&absent, TRANSFERS, |blob| {
+        if stop.load(Ordering::Relaxed) || !upload_blob(client, backend, *blob, stop)? {
+            return Ok(Some(*blob));
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(blob.size, Ordering::Relaxed);
+        Ok(None)
+    })?;
+    Ok(SentBlobs {
+        count: count.into_inner(),
+        bytes: bytes.into_inner(),
+        absent: failed.into_iter().flatten().collect(),
+    })
 }
 
 /// The object that is stored under a record's name before its upload.

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::settings::RemoteSettings;
-use cache::{BlobDigest, MemoKey, Result, Store, WorkerReport, WorkerSettings};
+use cache::{BlobDigest, Result, Store, StoredMemo, WorkerReport, WorkerSettings};
 use serde::{Deserialize, Serialize};
 
 /// The contents of [`WorkerSettings`].
@@ -19,8 +19,12 @@ pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
         return None;
     }
     let rejected = client.known_if_loaded().map(|known| known.rejected());
-    // The signing key is not passed on: a worker does not upload, and needs only the public half.
+    // The signing key is not passed on: a worker writes no records, and needs only the public half.
     let mut settings = client.settings.clone();
+    if let Some(path) = client.directory() {
+        // A path relative to this home would be another one on another machine.
+        settings.url = path.to_string_lossy().into_owned();
+    }
     settings
         .trusted_keys
         .extend(settings.sign_key.take().map(|key| key.public()));
@@ -45,10 +49,11 @@ pub(crate) fn client(store: &Store, settings: &WorkerSettings) -> Result<Client>
 }
 
 /// Creates the report of a worker process that wrote these memos.
-pub(crate) fn report(client: &Client, memos: Vec<MemoKey>) -> WorkerReport {
+pub(crate) fn report(client: &Client, memos: Vec<StoredMemo>) -> WorkerReport {
     let rejected = client.known_if_loaded().map(|known| known.rejections().to_vec());
     WorkerReport {
         memos,
+        sent: Vec::new(),
         rejected: rejected.unwrap_or_default(),
         warnings: client.warnings.take(),
         stats: client.stats.get(),
@@ -64,6 +69,10 @@ pub(crate) fn merge(client: &Client, report: WorkerReport) {
         for blob in report.rejected {
             known.reject(blob);
         }
+    }
+    if !report.sent.is_empty() {
+        let mut known = client.known();
+        report.sent.into_iter().for_each(|blob| known.add(blob));
     }
     client.warnings.merge(report.warnings);
     client.stats.add(report.stats);

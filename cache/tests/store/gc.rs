@@ -196,3 +196,29 @@ fn an_unknown_key_to_keep_does_no_harm() {
     plan.keep_actions.insert(ActionKey::from_bytes([1; 32]));
     assert_eq!(home.store.gc(&plan).unwrap(), GcReport::default());
 }
+
+#[test]
+fn a_bounded_store_drops_what_was_used_least_recently() {
+    let home = Home::new();
+    let put = |bytes: &[u8], days: u32| {
+        let blob = home.store.put(bytes).unwrap();
+        age(&home.store.blob_path(blob.blob), DAY * days);
+        blob
+    };
+    let (old, middle, new) = (put(&[1; 1000], 3), put(&[2; 1000], 2), put(&[3; 1000], 1));
+    let left = || [old, middle, new].map(|blob| home.store.has_here(blob));
+    assert_eq!(home.store.shrink(3000).unwrap(), GcReport::default());
+    assert_eq!(left(), [true, true, true]);
+    home.store.note_use([old]).unwrap();
+    // While another process uses the store, nothing goes.
+    let guard = home.store.guard().unwrap();
+    assert_eq!(home.reopen().shrink(2000).unwrap(), GcReport::default());
+    drop(guard);
+    assert_eq!(home.store.shrink(2000).unwrap().blobs.count, 1);
+    assert_eq!(left(), [true, false, true]);
+    // The value of a memo in use counts like any other.
+    home.store.put_memo(memo_key("m"), new).unwrap();
+    home.store.shrink(500).unwrap();
+    assert_eq!(left(), [false, false, false]);
+    assert_eq!(home.store.memo(memo_key("m")).unwrap(), None);
+}

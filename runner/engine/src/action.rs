@@ -94,6 +94,12 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
     if let Some(upstream) = store.upstream() {
         upstream.merge_report(done.upstream);
     }
+    if let JobStore::Node { .. } = action.job_store {
+        // The node's own records of its memos are of no use to others.
+        for memo in &memos {
+            store.put_memo(memo.key, memo.value)?;
+        }
+    }
     // A source file may have been edited while the stage ran; the result then does not match the key.
     if let Some(source) = prepared.changed(store, options.verify_inputs)? {
         return Err(source.changed());

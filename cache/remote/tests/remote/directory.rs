@@ -2,7 +2,7 @@
 
 use crate::home::{Home, action_key, data, files, memo_key};
 use crate::{push, unsigned, with_remote};
-use cache::{Artifact, BlobRef, Error, RecordId, Store, Upstream as _};
+use cache::{Artifact, BlobRef, Error, RecordId, Store, StoredMemo, Upstream as _};
 use cache_remote::{Remote, RemoteSettings, open_for_worker};
 use std::path::PathBuf;
 
@@ -246,7 +246,11 @@ fn uploads_in_the_background() {
     let value = store.put(b"memo of m").unwrap();
     store.put_memo(memo_key("m"), value).unwrap();
     let report = store.upstream().unwrap().worker_report();
-    assert_eq!(report.memos, [memo_key("m")]);
+    let memo = StoredMemo {
+        key: memo_key("m"),
+        value,
+    };
+    assert_eq!(report.memos, [memo]);
     store.upload_later(record.key, &report.memos);
     let drained = store.upstream().unwrap().drain(&|| false, &mut |_| {});
     assert_eq!((drained.left, drained.out_of_time), (0, false));
@@ -277,4 +281,42 @@ fn many_threads_fetch_a_blob_once() {
         }
     });
     assert_eq!(there.upstream().unwrap().stats().fetched, 1);
+}
+
+#[test]
+fn a_worker_sends_blobs_without_a_key_and_its_report_spares_requests() {
+    let home = Home::new();
+    let engine = with_remote(home.reopen(), settings(&home));
+    let given = engine.put(b"an input").unwrap();
+    assert_eq!(engine.upstream().unwrap().send(&[given]).unwrap(), []);
+    // A node: a store of its own, with the engine's settings.
+    let passed = engine.upstream().unwrap().worker_settings().unwrap();
+    let text = serde_json::to_string(&passed).unwrap();
+    let node = Store::open(&home.dir.path().join("node")).unwrap();
+    let upstream = open_for_worker(&node, &serde_json::from_str(&text).unwrap()).unwrap();
+    let node = node.with_upstream(upstream);
+    assert_eq!(*node.blob(given.blob).unwrap(), *b"an input");
+    let made = node.put(b"an output").unwrap();
+    let absent = BlobRef::of(b"never stored");
+    assert_eq!(
+        node.upstream().unwrap().send(&[made, made, absent, given]).unwrap(),
+        [absent]
+    );
+    let mut report = node.upstream().unwrap().worker_report();
+    assert_eq!(report.stats.uploaded, 1);
+    assert!(!engine.has_here(made));
+    report.sent = vec![made];
+    engine.upstream().unwrap().merge_report(report);
+    // No request is needed: the remote may be gone.
+    let path = remote(&home);
+    std::fs::rename(&path, path.with_extension("gone")).unwrap();
+    assert!(engine.has(made));
+    std::fs::rename(path.with_extension("gone"), &path).unwrap();
+    assert_eq!(*engine.blob(made.blob).unwrap(), *b"an output");
+    let read_only = RemoteSettings {
+        read_only: true,
+        ..settings(&home)
+    };
+    assert!(Remote::new(read_only, &home.store).unwrap().is_read_only());
+    assert!(!engine.upstream().unwrap().is_read_only());
 }
