@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod determinism;
+mod elsewhere;
 mod failures;
 mod growing;
 mod healing;

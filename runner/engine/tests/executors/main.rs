@@ -14,6 +14,7 @@ macro_rules! tests {
 #[path = "../lab/mod.rs"]
 mod lab;
 mod limits;
+mod nodes;
 mod outputs;
 mod programs;
 #[path = "../../../../tests/requirements.rs"]
@@ -22,6 +23,7 @@ mod sandbox;
 mod tools;
 mod workers;
 
+use lab::node::no_upstream;
 use lab::{Lab, Ran, Setup};
 use libtest_mimic::Trial;
 use requirements::trial;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     }
     let all = [
         trials("limits", limits::TESTS),
+        trials("nodes", nodes::TESTS),
         trials("outputs", outputs::TESTS),
         trials("programs", programs::TESTS),
         trials("tools", tools::TESTS),
@@ -53,13 +56,6 @@ fn main() -> ExitCode {
         sandbox::trials(),
     ];
     requirements::run(all.into_iter().flatten().collect())
-}
-
-fn no_upstream(
-    _: &cache::Store,
-    _: &cache::WorkerSettings,
-) -> cache::Result<std::sync::Arc<dyn cache::Upstream>> {
-    unreachable!("the tests have no remote store")
 }
 
 /// A stage `a` with this command.

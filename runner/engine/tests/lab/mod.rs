@@ -4,6 +4,7 @@
 
 mod kinds;
 mod log;
+pub(crate) mod node;
 mod player;
 
 pub(crate) use kinds::all as kinds;
@@ -11,12 +12,13 @@ pub(crate) use log::log;
 pub(crate) use player::Player;
 
 use cache::{ActionKey, ArtifactDigest, Store};
-use runner_engine::executor::{Executor, WorkerProcess};
+use runner_engine::executor::{Done, Elsewhere, Executor, Job, JobStore, Limits, WorkerProcess};
 use runner_engine::{
     Control, Event, Failure, Grow, Options, Outcome, Past, Planned, Reporter, Run, StageStatus, Stamped,
     Summary, plan, run_pipeline,
 };
 use runner_pipeline::{Isolation, LoadOptions, Pipeline, load_with_sources, named, select};
+use stages_core::{EventSink, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -30,6 +32,24 @@ pub(crate) struct Lab {
     past: Arc<Memory>,
     /// The player of `run:` stages, unless real programs are run.
     player: Option<Player>,
+    /// The executor `there`.
+    there: There,
+}
+
+/// The executor of another machine: a player of its own, or jobs in files as a node runs them.
+#[derive(Clone)]
+pub(crate) enum There {
+    Played(Arc<Player>),
+    Node,
+}
+
+impl Executor for There {
+    fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        match self {
+            Self::Played(player) => player.run(job, events, limits),
+            Self::Node => node::run(job, events, limits),
+        }
+    }
 }
 
 /// The arguments of a run or a plan.
@@ -49,6 +69,10 @@ pub(crate) struct Setup {
     pub isolation: Isolation,
     pub env: Vec<(&'static str, String)>,
     pub grace: Duration,
+    /// The executor of stages that name none.
+    pub executor: Option<&'static str>,
+    /// The properties of the executor `there`.
+    pub there: Elsewhere,
     pub control: Control,
 }
 
@@ -96,6 +120,14 @@ impl Setup {
         }
     }
 
+    /// Runs stages on the executor `there`.
+    pub(crate) fn there() -> Self {
+        Self {
+            executor: Some("there"),
+            ..Self::default()
+        }
+    }
+
     /// Runs programs without isolation: they see the host.
     pub(crate) fn on_host() -> Self {
         let isolation = Isolation::None;
@@ -122,6 +154,17 @@ impl Default for Setup {
             isolation: Isolation::Auto,
             env: Vec::new(),
             grace: Duration::from_secs(5),
+            executor: None,
+            there: Elsewhere {
+                jobs: 2,
+                threads: 3,
+                memory: None,
+                time: None,
+                small: Duration::from_secs(5),
+                store: JobStore::Shared {
+                    takeover: Duration::from_secs(90),
+                },
+            },
             control: Control::default(),
         }
     }
@@ -192,6 +235,7 @@ impl Lab {
     pub(crate) fn new() -> Self {
         Self {
             player: Some(Player::default()),
+            there: There::Played(Arc::default()),
             ..Self::with_workers()
         }
     }
@@ -202,12 +246,21 @@ impl Lab {
             dir: tempfile::tempdir().unwrap(),
             past: Arc::default(),
             player: None,
+            there: There::Node,
         }
     }
 
     /// The player of this lab's stages.
     pub(crate) fn player(&self) -> &Player {
         self.player.as_ref().expect("the stages are played")
+    }
+
+    /// The player of the executor `there`.
+    pub(crate) fn there(&self) -> &Player {
+        match &self.there {
+            There::Played(player) => player,
+            There::Node => panic!("the jobs there are not played"),
+        }
     }
 
     /// The path of a file beside the pipeline.
@@ -283,8 +336,8 @@ impl Lab {
             check: nodes(&setup.check),
             planned: setup.planned.iter().map(planned).collect(),
             env: env(setup),
-            executor: None,
-            elsewhere: BTreeMap::new(),
+            executor: setup.executor.map(str::to_owned),
+            elsewhere: BTreeMap::from([("there".to_owned(), setup.there.clone())]),
             isolation: setup.isolation,
             logs: self.path("logs"),
             grace: setup.grace,
@@ -365,7 +418,10 @@ impl Lab {
             chosen: &chosen,
             store: &store,
             executor,
-            others: &BTreeMap::new(),
+            others: &BTreeMap::from([(
+                "there".to_owned(),
+                Box::new(self.there.clone()) as Box<dyn Executor>,
+            )]),
             options: &self.options(&pipeline, setup),
             control: &setup.control,
         };
