@@ -112,7 +112,7 @@ pub enum Sharing {
 /// The kind, which is read before the other settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+pub(crate) enum Kind {
     Slurm,
     Ray,
 }
@@ -122,7 +122,7 @@ enum Kind {
 #[serde(default, deny_unknown_fields)]
 pub struct Slurm {
     #[serde(rename = "kind")]
-    _kind: Kind,
+    pub(crate) _kind: Kind,
     /// The partition; by default Slurm's own default.
     pub partition: Option<String>,
     /// The account that is charged.

@@ -11,7 +11,8 @@
 //! HOME/programs/DIGEST       this program, for the nodes
 //! ```
 //!
-//! A name of a batch is used once, so that no node's cached view of a directory shows files of another attempt.
+//! A name of a batch is used once, so that no node's cached view of a directory shows files of another
+//! attempt.
 
 use super::tools::quoted;
 use cache::{ActionKey, BlobRef};

@@ -87,6 +87,10 @@ pub(super) fn judge(evidence: Evidence<'_>, bounds: Bounds, output: impl FnOnce(
             } else {
                 format!("{status}: {output}")
             };
+            // Where Slurm itself measures memory, it kills the task, and says why in its output only.
+            if over.exit < 0 && text.to_lowercase().contains("exceeded job memory limit") {
+                return Some(End::OutOfMemory);
+            }
             match over.exit {
                 code if NOT_EXECUTED.contains(&code) || code == MACHINE => End::NoStore(text),
                 _ => End::Died(text),
@@ -240,5 +244,25 @@ mod tests {
         assert_eq!(end(&over(Kind::Failed, 3), 10, true), "NoStore");
         assert_eq!(end(&over(Kind::Failed, -9), 10, true), "Died");
         assert_eq!(end(&over(Kind::Cancelled, 0), 10, false), "Cancelled");
+    }
+
+    #[test]
+    fn what_slurm_kills_for_memory_is_out_of_memory() {
+        let over = Over {
+            kind: Kind::Failed,
+            exit: -9,
+            by: None,
+            at: Instant::now(),
+        };
+        let evidence = Evidence {
+            result: None,
+            over: Some(&over),
+            waited: BOUNDS.unsure,
+            is_silent: false,
+            is_stopped: false,
+            is_first: true,
+        };
+        let said = "slurmstepd-n2: error: Exceeded job memory limit; slurmstepd-n2: error: *** JOB 2";
+        assert_eq!(name(judge(evidence, BOUNDS, || said.to_owned())), "OutOfMemory");
     }
 }

@@ -1,4 +1,5 @@
-//! Jobs on Slurm: arrays by `sbatch`, states by `squeue` and `sacct`, results and events by files in the home.
+//! Jobs on Slurm: arrays by `sbatch`, states by `squeue` and `sacct`, results and events by files in the
+//! home.
 //!
 //! One thread, the [`driver`], speaks to Slurm for all jobs of a run. A job is a file, and Slurm is given a
 //! script that names it: nothing of a pipeline reaches a shell. A run that was killed loses nothing: the next
@@ -9,6 +10,8 @@ mod files;
 mod judge;
 mod pack;
 mod queue;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 use crate::Launch;

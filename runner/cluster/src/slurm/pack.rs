@@ -1,4 +1,5 @@
-//! Jobs to tasks: those with equal requests share an array, and short ones share a task. No input or output here.
+//! Jobs to tasks: those with equal requests share an array, and short ones share a task. No input or output
+//! here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -32,8 +33,8 @@ impl Measured {
     }
 }
 
-/// The number of jobs of each task: as many as their expected times, in seconds, fit into `pack`, in their order.
-/// A job whose time is unknown has a task of its own. At most `tasks` tasks.
+/// The number of jobs of each task: as many as their expected times, in seconds, fit into `pack`, in their
+/// order. A job whose time is unknown has a task of its own. At most `tasks` tasks.
 pub(super) fn tasks(expected: &[Option<f64>], pack: Duration, tasks: usize) -> Vec<usize> {
     let mut sizes: Vec<usize> = Vec::new();
     // The time that is left in the last task.
@@ -68,8 +69,8 @@ pub(super) fn limit(time: Duration, jobs: usize, pack: Duration) -> Duration {
     if jobs > 1 { time.saturating_add(pack) } else { time }
 }
 
-/// The time before a task's limit at which it is told, in seconds: 120, or a quarter of a short limit. Slurm may
-/// tell it up to a minute earlier.
+/// The time before a task's limit at which it is told, in seconds: 120, or a quarter of a short limit. Slurm
+/// may tell it up to a minute earlier.
 pub(super) fn warning(limit: Option<Duration>) -> u64 {
     limit.map_or(120, |limit| (limit.as_secs() / 4).clamp(1, 120))
 }

@@ -225,7 +225,8 @@ slurm_load_jobs error: Unable to contact slurm controller
 
     #[test]
     fn rows_of_sacct() {
-        let text = "7_0|COMPLETED|0:0|s1\n7_1|CANCELLED by 1001|0:15|s2\n7_2|NODE_FAIL|1:0|None assigned\n7_2.batch|x\n";
+        let text = "7_0|COMPLETED|0:0|s1\n7_1|CANCELLED by 1001|0:15|s2\n\
+                    7_2|NODE_FAIL|1:0|None assigned\n7_2.batch|x\n";
         let all: Vec<String> = accounts(text)
             .iter()
             .map(|row| format!("{} {:?} {} {:?} {:?}", row.id, row.state, row.exit, row.node, row.by))
@@ -239,7 +240,8 @@ slurm_load_jobs error: Unable to contact slurm controller
 
     #[test]
     fn limits_of_the_cluster() {
-        let text = "Configuration data as of 2026\nAccountingStorageType   = accounting_storage/none\nMaxArraySize            = 1001\n";
+        let text = "Configuration data as of 2026\nAccountingStorageType   = accounting_storage/none\n\
+                    MaxArraySize            = 1001\n";
         assert_eq!(
             cluster(text),
             Cluster {

@@ -12,8 +12,8 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The maximum size of an answer that is read, in bytes.
 const ANSWER: u64 = 64 << 20;
 
-/// The variables of a Slurm job around this program, and of filters of the commands, by their prefix: they would
-/// change what the commands do. The configuration's path stays.
+/// The variables of a Slurm job around this program, and of filters of the commands, by their prefix: they
+/// would change what the commands do. The configuration's path stays.
 const FOREIGN: [&str; 5] = ["SLURM_", "SBATCH_", "SQUEUE_", "SACCT_", "SCANCEL_"];
 
 /// The commands.
@@ -122,8 +122,8 @@ fn lines(text: &str) -> String {
     text.lines().map(bare).collect::<Vec<_>>().join("; ")
 }
 
-/// True if a command failed because the controller is away or overloaded, or a limit on queued jobs is reached:
-/// it may succeed later. Slurm tells it by its messages only.
+/// True if a command failed because the controller is away or overloaded, or a limit on queued jobs is
+/// reached: it may succeed later. Slurm tells it by its messages only.
 pub(super) fn is_transient(error: &str) -> bool {
     const SIGNS: [&str; 15] = [
         "unable to contact",
@@ -157,17 +157,15 @@ mod tests {
 
     #[test]
     fn errors_that_pass_are_told_from_those_that_stay() {
-        let away = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)";
+        let away = "sbatch: error: Unable to contact slurm controller (connect failure)";
         assert!(is_transient(away));
         assert!(is_transient(
             "Job violates accounting/QOS policy (job submit limit, user's size limits)"
         ));
         assert!(!is_transient("Invalid partition name specified"));
         assert_eq!(
-            lines(
-                "sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission failed: No\n"
-            ),
-            "invalid partition specified: x; Batch job submission failed: No"
+            lines("sbatch: error: invalid partition: x\nsbatch: error: Batch job submission failed: No\n"),
+            "invalid partition: x; Batch job submission failed: No"
         );
     }
 

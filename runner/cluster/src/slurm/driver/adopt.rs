@@ -24,6 +24,13 @@ pub(super) struct Known {
     looked: Option<Instant>,
 }
 
+impl Known {
+    /// A batch is this run's own.
+    pub(super) fn is_ours(&mut self, batch: &str) {
+        self.read.insert(batch.to_owned());
+    }
+}
+
 /// A job of another run.
 struct Candidate {
     batch: String,
@@ -46,7 +53,7 @@ impl Driver {
         self.known.looked = Some(Instant::now());
         let jobs = self.site.jobs();
         for name in files::batches(&jobs) {
-            if self.batches.contains_key(&name) || self.known.read.contains(&name) {
+            if self.known.read.contains(&name) {
                 continue;
             }
             let members = files::members(&jobs.join(&name));
@@ -65,8 +72,9 @@ impl Driver {
         }
     }
 
-    /// Answers a request by what an earlier run has left, or looks for its job in the queue; returns it if there
-    /// is nothing of the kind. The action lock is the caller's, so no living run has a job of that key.
+    /// Answers a request by what an earlier run has left, or looks for its job in the queue; returns it if
+    /// there is nothing of the kind. The action lock is the caller's, so no living run has a job of that
+    /// key.
     pub(super) fn seek(&mut self, request: Request) -> Option<Request> {
         self.look();
         let Some(mut candidates) = self.known.jobs.remove(&request.key) else {
@@ -89,7 +97,7 @@ impl Driver {
             candidate,
             since: Instant::now(),
         });
-        self.polling.soon(Duration::ZERO);
+        self.polling.soon();
         None
     }
 

@@ -19,8 +19,8 @@ const REPEAT: Duration = Duration::from_secs(5);
 const IDS: usize = 500;
 
 impl Driver {
-    /// Stops the tasks all of whose jobs are cancelled: those that wait are removed from the queue, those that run
-    /// are told to write a checkpoint and, after the grace period, killed.
+    /// Stops the tasks all of whose jobs are cancelled: those that wait are removed from the queue, those
+    /// that run are told to write a checkpoint and, after the grace period, killed.
     pub(super) fn stop_tasks(&mut self) {
         let now = Instant::now();
         let (mut told, mut killed) = (Vec::new(), Vec::new());
@@ -73,10 +73,10 @@ impl Driver {
                 let options = options.iter().map(|option| (*option).to_owned());
                 self.cancels.push_back(options.chain(ids.iter().cloned()).collect());
             }
-            self.polling.soon(self.site.times.poll.0);
+            self.polling.soon();
         }
         if !killed.is_empty() {
-            self.polling.soon(self.site.times.poll.0);
+            self.polling.soon();
         }
     }
 }
@@ -99,7 +99,7 @@ impl Task {
         if !self.jobs.iter().all(super::Flying::is_cancelled) {
             return;
         }
-        let is_late = |stop: &Stop| now.duration_since(stop.since) > first.limits.grace;
+        let is_late = |stop: &Stop| stop.kills || now.duration_since(stop.since) > first.limits.grace;
         let kills = first.limits.kill.is_cancelled() || self.stop.as_ref().is_some_and(is_late);
         match &mut self.stop {
             Some(stop) if stop.kills == kills => {}

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// The number of jobs whose events are read in a turn.
 const READS: usize = 32;
 
-/// The interval at which a directory is looked at without a cached view, for the result of a task that has ended.
+/// The interval at which a directory is looked at without a cached view, for the result of a task that has
+/// ended.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The time after which a Slurm that has not answered is taken for silent.
@@ -124,7 +125,7 @@ impl Driver {
             batch.tasks.retain(|_, task| !task.jobs.is_empty());
         }
         if undecided {
-            self.polling.soon(self.site.times.poll.0);
+            self.polling.soon();
         }
         if !stuck.is_empty() {
             let message = format!("jobs that may still be in the queue of Slurm: {}", stuck.join(" "));
@@ -170,7 +171,8 @@ fn forward(message: Message, events: &dyn EventSink, steps: &mut Option<(u64, u6
 }
 
 impl Batch {
-    /// True if all its tasks are stopped, and all of them are this run's: its array can be cancelled as a whole.
+    /// True if all its tasks are stopped, and all of them are this run's: its array can be cancelled as a
+    /// whole.
     pub(super) fn is_stopped(&self) -> bool {
         !self.is_foreign && self.tasks.values().all(|task| task.stop.is_some())
     }

@@ -1,7 +1,7 @@
 //! The thread that speaks to Slurm for all jobs of a run.
 //!
-//! Its state is the batches in flight; each turn takes what has happened (requests, answers of commands, files)
-//! and starts at most one command of each sort: a query, and an order that changes something.
+//! Its state is the batches in flight; each turn takes what has happened (requests, answers of commands,
+//! files) and starts at most one command of each sort: a query, and an order that changes something.
 
 mod adopt;
 mod cancel;
@@ -38,8 +38,8 @@ pub(super) struct Request {
     pub needs: Needs,
     /// The expected run time in seconds.
     pub expected: Option<f64>,
-    /// True for the first attempt, which may be one that an earlier run has submitted. Later attempts have tasks
-    /// of their own.
+    /// True for the first attempt, which may be one that an earlier run has submitted. Later attempts have
+    /// tasks of their own.
     pub is_first: bool,
     pub events: Arc<dyn EventSink>,
     pub limits: Limits,

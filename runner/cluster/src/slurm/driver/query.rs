@@ -28,33 +28,36 @@ enum Query {
 /// The queries, and their intervals.
 pub(super) struct Polling {
     call: Option<(Query, Call)>,
+    /// The shortest interval.
+    least: Duration,
     interval: Duration,
     next: Instant,
-    answered: Instant,
+    started: Instant,
     failing: Option<Instant>,
 }
 
 impl Polling {
-    pub(super) fn new(interval: Duration) -> Self {
+    pub(super) fn new(least: Duration) -> Self {
         let now = Instant::now();
         Self {
             call: None,
-            interval,
+            least,
+            interval: least,
             next: now,
-            answered: now,
+            started: now,
             failing: None,
         }
     }
 
-    /// Asks again after this time at the latest.
-    pub(super) fn soon(&mut self, interval: Duration) {
+    /// Asks again as soon as the shortest interval allows.
+    pub(super) fn soon(&mut self) {
         if self.failing.is_none() {
-            self.interval = self.interval.min(interval.max(Duration::from_millis(10)));
-            self.next = self.next.min(Instant::now() + interval);
+            self.interval = self.least;
+            self.next = self.next.min(self.started + self.least).max(Instant::now());
         }
     }
 
-    /// The time since the last answer, or since there was a question.
+    /// The time for which Slurm has not answered.
     pub(super) fn silent_for(&self) -> Duration {
         match self.failing {
             Some(since) => since.elapsed(),
@@ -94,7 +97,10 @@ impl Driver {
             return;
         };
         match Call::start(command) {
-            Ok(call) => self.polling.call = Some((query, call)),
+            Ok(call) => {
+                self.polling.started = call.started;
+                self.polling.call = Some((query, call));
+            }
             Err(err) => {
                 let answer = Answer {
                     out: String::new(),
@@ -148,7 +154,6 @@ impl Driver {
                 line: "Slurm answers again".to_owned(),
             });
         }
-        self.polling.answered = Instant::now();
         match query {
             Query::Config => {
                 self.cluster = Some(cluster(&answer.out));
@@ -307,7 +312,8 @@ impl Driver {
 }
 
 impl Task {
-    /// Takes a row; true if the state has changed. Who cancelled a task is asked of the accounts first, if any.
+    /// Takes a row; true if the state has changed. Who cancelled a task is asked of the accounts first, if
+    /// any.
     fn update(&mut self, row: &Row, accounts: bool) -> bool {
         self.absent = 0;
         let changed = self.state != Some(row.state);
@@ -325,7 +331,8 @@ impl Task {
         changed
     }
 
-    fn gone(&mut self) {
+    /// Slurm does not know the task.
+    pub(super) fn gone(&mut self) {
         self.ends(Kind::Gone, 0, None);
     }
 

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// The maximum time for which requests are collected while more arrive.
 const COLLECT: Duration = Duration::from_millis(500);
 
+/// The longest pause between submissions.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// The wait before a submission that failed is repeated.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -63,21 +66,29 @@ impl Driver {
 
     /// True if the waiting requests are to be submitted now rather than collected with others.
     fn is_collected(&self) -> bool {
-        let Some((first, last)) = self.arrived.filter(|_| !self.waiting.is_empty()) else {
-            return !self.waiting.is_empty() && self.free() > 0;
+        let collect = self.site.times.collect;
+        let is_quiet =
+            |(first, last): (Instant, Instant)| last.elapsed() >= collect || first.elapsed() >= COLLECT;
+        // Many small arrays would cost the controller more than they gain: where more is in flight, and
+        // where it takes longer, more is collected.
+        let pause = |took: Duration| {
+            let busy = Duration::from_millis(5) * u32::try_from(self.in_flight()).unwrap_or(u32::MAX);
+            busy.max(took * 10).clamp(collect, PAUSE)
         };
-        let is_quiet = last.elapsed() >= self.site.times.collect || first.elapsed() >= COLLECT;
-        // Many small arrays would cost the controller more than they gain.
-        let pause = |took: Duration| (took * 4).clamp(self.site.times.collect, Duration::from_secs(2));
-        let is_calm = self.submitted.is_none_or(|(at, took)| at.elapsed() >= pause(took));
-        is_quiet && is_calm
+        !self.waiting.is_empty()
+            && self.arrived.is_none_or(is_quiet)
+            && self.submitted.is_none_or(|(at, took)| at.elapsed() >= pause(took))
+    }
+
+    /// The number of tasks that are in the queue or run.
+    fn in_flight(&self) -> usize {
+        let open = |batch: &Batch| batch.tasks.values().filter(|task| task.over.is_none()).count();
+        self.batches.values().map(open).sum()
     }
 
     /// The number of tasks that may be submitted.
     fn free(&self) -> usize {
-        let open = |batch: &Batch| batch.tasks.values().filter(|task| task.over.is_none()).count();
-        let in_flight: usize = self.batches.values().map(open).sum();
-        self.site.settings.max_jobs.saturating_sub(in_flight)
+        self.site.settings.max_jobs.saturating_sub(self.in_flight())
     }
 
     /// Writes the next batch, of the requests that are like the first one.
@@ -143,6 +154,7 @@ impl Driver {
                 },
             );
         }
+        self.known.is_ours(&name);
         self.batches.insert(
             name.clone(),
             Batch {
@@ -269,13 +281,19 @@ impl Driver {
                 });
             }
         }
-        self.polling.soon(self.site.times.poll.0);
+        self.polling.soon();
     }
 
     /// A batch that Slurm does not have is submitted again.
     pub(super) fn again(&mut self, name: &str) {
-        if let Some(batch) = self.batches.get_mut(name) {
-            batch.unsure = None;
+        let Some(batch) = self.batches.get_mut(name) else {
+            return;
+        };
+        batch.unsure = None;
+        if batch.is_stopped() {
+            // Its jobs are answered as those of a task that has ended.
+            batch.tasks.values_mut().for_each(Task::gone);
+        } else {
             self.resubmit
                 .push_back((Instant::now() + AGAIN.min(self.site.times.poll.1), name.to_owned()));
         }
