@@ -101,8 +101,13 @@ impl Members {
     /// Creates a lock's file with the name of its owner in it. Returns false if the file exists.
     fn link(&self, owner: &Owner, path: &Path) -> Result<bool> {
         let temp = self.root.join("tmp").join(owner.temp_name());
-        write_new(&temp, owner.id().as_bytes())?;
-        let linked = link(&temp, path);
+        let file = write_new(&temp, owner.id().as_bytes())?;
+        // A network file system may report only now that there is no space; an empty file would be free.
+        let linked = match file.sync_data().map_err(Error::io("flush", &temp)) {
+            Ok(()) => link(&temp, path),
+            Err(err) => Err(err),
+        };
+        drop(file);
         let _ = std::fs::remove_file(&temp);
         linked
     }

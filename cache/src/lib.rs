@@ -19,7 +19,9 @@
 //! ├── programs/               copies of the program for the nodes of clusters, by digest, dropped by `gc`
 //! ├── damaged/                quarantined damaged files, dropped by `gc`
 //! ├── locks/                  advisory locks: one per action being computed and per directory of
-//! │                           `scratch/` in use, `store` for `gc`
+//! │   │                       `scratch/` in use, `store` for `gc`
+//! │   ├── owners/             where several hosts share the store: the processes that hold anything
+//! │   └── 0/, 1/, …           and their locks, by epoch
 //! └── tmp/                    files being written, and workspaces of external programs
 //! ```
 //!
@@ -39,9 +41,10 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | several hosts | [`life`], [`owner`], [`lease`], [`visibility`] |
 //! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`record`], [`upstream`], [`remote_file`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`derived`], [`blob_writer`], … |
-//! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`bound`], [`status`] |
+//! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`bound`], [`jobs`], [`status`] |
 
 mod artifact;
 mod artifact_builder;

@@ -9,8 +9,9 @@ use crate::parallel::locked;
 use crate::regular_file::{Opened, open_own};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -141,35 +142,34 @@ impl Observer {
 
     /// Looks at the file of an owner. Also returns its contents, if the file is there and intact.
     pub(crate) fn look(&self, file: &Path, owner: &str) -> Result<(Life, Option<Owned>)> {
+        // A look may take long. The count was read between the two.
         let began = Instant::now();
-        // An owner removes its file when it holds nothing any more. Nobody looks for the file before it is there:
-        // the owner's name is random, and stands in files that are written later.
+        // An owner removes its file when it holds nothing any more. Nobody looks for the file before it is
+        // there: the owner's name is random, and stands in files that are written later.
         let Some((bytes, meta)) = read_fresh(file)? else {
             return Ok((Life::Dead, None));
         };
+        let ended = Instant::now();
         let (owned, count) = (serde_json::from_slice::<Owned>(&bytes).ok(), meta.modified().ok());
         let takeover = owned
             .as_ref()
             .map_or(Duration::ZERO, |owned| Duration::from_millis(owned.takeover))
             .max(self.takeover);
         let mut seen = locked(&self.seen);
-        let now = seen.entry(owner.to_owned()).or_insert(Seen {
+        let new = |has_changed| Seen {
             count,
-            since: began,
-            has_changed: false,
-        });
+            since: ended,
+            has_changed,
+        };
+        let now = seen.entry(owner.to_owned()).or_insert(new(false));
         if now.count != count {
-            *now = Seen {
-                count,
-                since: began,
-                has_changed: true,
-            };
+            *now = new(true);
         }
         let is_here = owned
             .as_ref()
             .is_some_and(|owned| owned.place == self.place && !owned.place.instance.is_empty());
         let life = match &owned {
-            _ if began.duration_since(now.since) >= takeover => Life::Dead,
+            _ if began.saturating_duration_since(now.since) >= takeover => Life::Dead,
             Some(owned) if is_here && !owned.is_running() => Life::Dead,
             _ if is_here || now.has_changed => Life::Alive,
             _ => Life::Silent,
@@ -213,9 +213,13 @@ pub(crate) fn boot_id() -> Option<String> {
 /// The time since some fixed instant. Time during which the machine is suspended counts, unlike that of
 /// [`Instant`]: other hosts' time goes on.
 pub(crate) fn uptime() -> Duration {
+    // Open once, so that all times are those of one clock.
+    static UPTIME: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/uptime").ok());
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let uptime = || {
-        let text = fs::read_to_string("/proc/uptime").ok()?;
+        let mut text = [0; 64];
+        let length = UPTIME.as_ref()?.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(text.get(..length)?).ok()?;
         let seconds = text.split_whitespace().next()?.parse().ok()?;
         Duration::try_from_secs_f64(seconds).ok()
     };
@@ -264,5 +268,13 @@ mod tests {
             ..here.clone()
         };
         assert_ne!(here, namesake);
+    }
+
+    #[test]
+    fn time_passes() {
+        let began = uptime();
+        std::thread::sleep(Duration::from_millis(50));
+        let passed = uptime() - began;
+        assert!(passed >= Duration::from_millis(30), "{passed:?}");
     }
 }

@@ -1,12 +1,12 @@
 //! Owners of leases, on a store that several hosts share: one a process, a file `locks/owners/ID`.
 //!
-//! An owner exists for as long as its process holds a guard, a lock or a file being written, and shows that it
-//! is alive nine times within `takeover`. One that could not do so for two thirds of `takeover` has lost all
-//! that it held, for good: it removes its file, and its process goes on as another owner. So it gives up
+//! An owner exists for as long as its process holds a guard, a lock or a file being written, and shows that
+//! it is alive nine times within `takeover`. One that could not do so for two thirds of `takeover` has lost
+//! all that it held, for good: it removes its file, and its process goes on as another owner. So it gives up
 //! before any other takes over.
 //!
-//! `gc` is an owner with a marker, `ID.gc`, in the same directory. Owner and `gc` first create their file there
-//! and then list the directory: at least one of two sees the other. Each collection begins an *epoch*,
+//! `gc` is an owner with a marker, `ID.gc`, in the same directory. Owner and `gc` first create their file
+//! there and then list the directory: at least one of two sees the other. Each collection begins an *epoch*,
 //! `epoch.N`, a hard link to its marker; the locks of an epoch stand in a directory of their own, `locks/N`,
 //! and those of earlier ones are removed. Whoever finds the marker of a dead `gc` removes it, and then a `gc`
 //! that wakes up too late can begin no epoch.
@@ -398,13 +398,12 @@ impl Pulse {
 }
 
 /// Creates a file that other users of a group's store may read.
-pub(crate) fn write_new(path: &Path, text: &[u8]) -> Result<()> {
-    let written = File::options()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .and_then(|mut file| file.write_all(text))
-        .and_then(|()| shared::share_file(path));
+pub(crate) fn write_new(path: &Path, text: &[u8]) -> Result<File> {
+    let written = File::create_new(path).and_then(|mut file| {
+        file.write_all(text)?;
+        shared::share_file(path)?;
+        Ok(file)
+    });
     written.map_err(|err| {
         let _ = std::fs::remove_file(path);
         Error::io("write", path)(err)

@@ -18,7 +18,14 @@ const WAIT: Duration = Duration::from_secs(3);
 #[must_use = "the directory is released when it is dropped"]
 pub struct Scratch {
     path: PathBuf,
-    _lock: Locked,
+    lock: Locked,
+}
+
+impl Scratch {
+    /// False once another may have the directory, as [`ActionLock::is_held`](crate::ActionLock::is_held).
+    pub fn is_held(&self) -> bool {
+        self.lock.is_held()
+    }
 }
 
 impl Deref for Scratch {
@@ -47,7 +54,7 @@ impl Store {
                 Ok(lock) => {
                     let path = self.scratch_path(key);
                     create_directory(self.root(), &path)?;
-                    return Ok(Scratch { path, _lock: lock });
+                    return Ok(Scratch { path, lock });
                 }
                 Err(Error::Locked { .. }) => {}
                 Err(err) => return Err(err),

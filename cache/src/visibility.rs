@@ -5,6 +5,8 @@ use crate::blob::BlobRef;
 use crate::error::Result;
 use crate::regular_file::{Opened, open_own};
 use crate::store::Store;
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -50,13 +52,25 @@ impl Store {
 /// Makes the client of a network file system forget its view of the folder of a sharded file, by creating a
 /// file in it. Where this user may not write, the view stays as it is until the client looks again.
 pub(crate) fn refresh_folder_of(path: &Path) {
-    let touch = |dir: &Path| tempfile::Builder::new().prefix(".refresh-").tempfile_in(dir);
     if let Some(shard) = path.parent()
-        && touch(shard).is_err()
+        && refresh(shard).is_err()
         && let Some(folder) = shard.parent()
-        && touch(folder).is_ok()
+        && refresh(folder).is_ok()
     {
-        let _ = touch(shard);
+        let _ = refresh(shard);
+    }
+}
+
+fn refresh(dir: &Path) -> io::Result<()> {
+    // Always the same name, so that a kill leaves at most one file, which the next look removes.
+    let path = dir.join(".refresh");
+    match File::create_new(&path) {
+        Err(err) if err.kind() != ErrorKind::AlreadyExists => return Err(err),
+        _ => {}
+    }
+    match std::fs::remove_file(&path) {
+        Err(err) if err.kind() != ErrorKind::NotFound => Err(err),
+        _ => Ok(()),
     }
 }
 

@@ -11,6 +11,7 @@
 mod actors;
 mod disk;
 mod explore;
+mod hosts;
 mod locks;
 mod real;
 mod rules;

@@ -110,10 +110,10 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new(shared: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         Self {
-            store: Store::open(&dir.path().join("home")).unwrap(),
+            store: open(&dir.path().join("home"), shared),
             _dir: dir,
             blobs: BTreeMap::new(),
             actions: BTreeMap::new(),
@@ -213,7 +213,7 @@ impl Bench {
     }
 
     fn reopen(&mut self) {
-        self.store = Store::open(self.store.root()).unwrap();
+        self.store = open(self.store.root(), self.store.is_shared());
     }
 
     fn damaged(&self) -> BTreeSet<u8> {
@@ -378,6 +378,13 @@ impl Bench {
     }
 }
 
+fn open(home: &Path, shared: bool) -> Store {
+    match shared {
+        true => Store::open_shared(home, Duration::from_secs(600)).unwrap(),
+        false => Store::open(home).unwrap(),
+    }
+}
+
 fn overwrite(path: &Path, content: &[u8]) {
     let meta = std::fs::metadata(path).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o644)).unwrap();
@@ -391,8 +398,8 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(150) })]
 
     #[test]
-    fn any_operations(ops in ops()) {
-        let mut bench = Bench::new();
+    fn any_operations(ops in ops(), shared in prop::bool::weighted(0.1)) {
+        let mut bench = Bench::new(shared);
         for op in ops {
             bench.run(op);
         }

@@ -1,6 +1,6 @@
 //! Several threads and processes on one store.
 
-use crate::{Home, action_key};
+use crate::{Home, TAKEOVER, action_key};
 use cache::{Error, GcPlan, Store};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read as _, Write as _};
@@ -15,7 +15,11 @@ use std::time::{Duration, SystemTime};
 #[ignore = "the body of a child process of other tests"]
 fn child() {
     let variable = |name| std::env::var(name).expect("a test starts this as a child process");
-    let store = Store::open(Path::new(&variable("CACHE_TEST_HOME"))).unwrap();
+    let home = variable("CACHE_TEST_HOME");
+    let store = match variable("CACHE_TEST_SHARED").as_str() {
+        "true" => Store::open_shared(Path::new(&home), TAKEOVER).unwrap(),
+        _ => Store::open(Path::new(&home)).unwrap(),
+    };
     match variable("CACHE_TEST_TASK").as_str() {
         "hold" => {
             let _lock = store.lock(action_key("a")).unwrap();
@@ -38,6 +42,7 @@ fn spawn(store: &Store, task: &str) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "concurrent::child", "--ignored", "--nocapture"])
         .env("CACHE_TEST_HOME", store.root())
+        .env("CACHE_TEST_SHARED", store.is_shared().to_string())
         .env("CACHE_TEST_TASK", task)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -93,6 +98,12 @@ fn put_many(store: &Store) {
     }
 }
 
+/// Tests a store of one host and one of several.
+fn both(test: impl Fn(&Home)) {
+    test(&Home::new());
+    test(&Home::shared());
+}
+
 fn sweep(store: &Store) -> Result<(), Error> {
     store
         .gc(&GcPlan {
@@ -106,94 +117,99 @@ fn sweep(store: &Store) -> Result<(), Error> {
 
 #[test]
 fn simultaneous_puts_agree() {
-    let home = Home::new();
-    let mut children = [spawn(&home.store, "put"), spawn(&home.store, "put")];
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| put_many(&home.reopen()));
+    both(|home| {
+        let mut children = [spawn(&home.store, "put"), spawn(&home.store, "put")];
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| put_many(&home.reopen()));
+            }
+        });
+        for child in &mut children {
+            assert!(child.wait().unwrap().success());
         }
+        let report = home.store.verify(|_| {}).unwrap();
+        assert_eq!(report.blobs, 200);
+        assert!(report.is_clean());
+        assert_eq!(home.store.status().unwrap().tmp.count, 0);
     });
-    for child in &mut children {
-        assert!(child.wait().unwrap().success());
-    }
-    let report = home.store.verify(|_| {}).unwrap();
-    assert_eq!(report.blobs, 200);
-    assert!(report.is_clean());
-    assert_eq!(home.store.status().unwrap().tmp.count, 0);
 }
 
 #[test]
 fn one_holder_at_a_time_among_threads_and_processes() {
-    let home = Home::new();
-    let mut children = [spawn(&home.store, "count"), spawn(&home.store, "count")];
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
+    both(|home| {
+        let mut children = [spawn(&home.store, "count"), spawn(&home.store, "count")];
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let _lock = home.store.lock(action_key("a")).unwrap();
+                        increment(&home.store);
+                    }
+                });
+            }
+            // Meanwhile `gc` removes lock files without a holder.
             scope.spawn(|| {
                 for _ in 0..100 {
-                    let _lock = home.store.lock(action_key("a")).unwrap();
-                    increment(&home.store);
+                    // A child process of another test holds the lock of the last collection between its fork
+                    // and its exec.
+                    match sweep(&home.store) {
+                        Ok(()) | Err(Error::Busy { .. }) => {}
+                        Err(err) => panic!("{err}"),
+                    }
                 }
             });
-        }
-        // Meanwhile `gc` removes lock files without a holder.
-        scope.spawn(|| {
-            for _ in 0..100 {
-                // A child process of another test holds the lock of the last collection between its fork and
-                // its exec.
-                match sweep(&home.store) {
-                    Ok(()) | Err(Error::Busy { .. }) => {}
-                    Err(err) => panic!("{err}"),
-                }
-            }
         });
+        for child in &mut children {
+            assert!(child.wait().unwrap().success());
+        }
+        assert_eq!(std::fs::read_to_string(home.store.root().join("count")).unwrap(), "400");
     });
-    for child in &mut children {
-        assert!(child.wait().unwrap().success());
-    }
-    assert_eq!(std::fs::read_to_string(home.store.root().join("count")).unwrap(), "400");
 }
 
 #[test]
 fn a_lock_ends_with_its_holder() {
-    let home = Home::new();
-    let mut child = spawn(&home.store, "hold");
-    let stdout = BufReader::new(child.stdout.take().unwrap());
-    assert!(stdout.lines().any(|line| line.unwrap() == "holding"));
-    assert!(home.store.try_lock(action_key("a")).unwrap().is_none());
-    assert!(home.store.try_lock(action_key("b")).unwrap().is_some());
-    assert!(matches!(sweep(&home.store), Err(Error::Busy { .. })));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert!(home.store.try_lock(action_key("a")).unwrap().is_some());
-    sweep(&home.store).unwrap();
+    both(|home| {
+        let mut child = spawn(&home.store, "hold");
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        assert!(stdout.lines().any(|line| line.unwrap() == "holding"));
+        assert!(home.store.try_lock(action_key("a")).unwrap().is_none());
+        assert!(home.store.try_lock(action_key("b")).unwrap().is_some());
+        assert!(matches!(sweep(&home.store), Err(Error::Busy { .. })));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(home.store.try_lock(action_key("a")).unwrap().is_some());
+        sweep(&home.store).unwrap();
+    });
 }
 
 #[test]
 fn runs_share_the_store_and_gc_does_not() {
-    let home = Home::new();
-    let first = home.store.guard().unwrap();
-    let second = home.store.guard().unwrap();
-    drop(first);
-    assert!(matches!(sweep(&home.store), Err(Error::Busy { .. })));
-    drop(second);
-    sweep(&home.store).unwrap();
+    both(|home| {
+        let first = home.store.guard().unwrap();
+        let second = home.store.guard().unwrap();
+        drop(first);
+        assert!(matches!(sweep(&home.store), Err(Error::Busy { .. })));
+        drop(second);
+        sweep(&home.store).unwrap();
+    });
 }
 
 #[test]
 fn two_runs_that_want_one_action_compute_it_once() {
-    let home = Home::new();
-    let computed = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                let store = home.reopen();
-                let _lock = store.lock(action_key("a")).unwrap();
-                if store.action(action_key("a")).unwrap().is_none() {
-                    computed.fetch_add(1, Ordering::Relaxed);
-                    home.action("a");
-                }
-            });
-        }
+    both(|home| {
+        let computed = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let store = home.reopen();
+                    let _lock = store.lock(action_key("a")).unwrap();
+                    if store.action(action_key("a")).unwrap().is_none() {
+                        computed.fetch_add(1, Ordering::Relaxed);
+                        home.action("a");
+                    }
+                });
+            }
+        });
+        assert_eq!(computed.into_inner(), 1);
     });
-    assert_eq!(computed.into_inner(), 1);
 }

@@ -1,7 +1,7 @@
 //! Garbage collection.
 
 use crate::{Home, action_key, age, data, files, memo_key};
-use cache::{ActionKey, FetchedFile, GcPlan, GcReport, Store};
+use cache::{ActionKey, Error, FetchedFile, GcPlan, GcReport, Store};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
@@ -221,4 +221,62 @@ fn a_bounded_store_drops_what_was_used_least_recently() {
     home.store.shrink(500).unwrap();
     assert_eq!(left(), [false, false, false]);
     assert_eq!(home.store.memo(memo_key("m")).unwrap(), None);
+}
+
+#[test]
+fn jobs_of_clusters_and_programs_are_dropped_when_they_are_old() {
+    let home = Home::new();
+    let root = home.store.root();
+    let hour = Duration::from_secs(3600);
+    let pieces = [
+        ("jobs/old/a.json", DAY * 10),
+        ("jobs/under-way/a.events", hour),
+        ("jobs/batches/old/tasks", DAY * 10),
+        ("jobs/batches/young/tasks", DAY * 3),
+        ("programs/old", DAY * 10),
+        ("programs/young", hour),
+    ];
+    for (name, by) in pieces {
+        let path = root.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, b"12").unwrap();
+        age(&path, by);
+        if name.starts_with("jobs/") {
+            age(path.parent().unwrap(), by);
+        }
+    }
+    let status = home.store.status().unwrap();
+    assert_eq!((status.jobs.count, status.jobs.bytes), (4, 8));
+    assert_eq!((status.programs.count, status.programs.bytes), (2, 4));
+    let report = home.store.gc(&plan(&[], DAY * 7)).unwrap();
+    assert_eq!((report.jobs.count, report.programs.count, report.bytes()), (2, 1, 6));
+    assert!(root.join("jobs/batches/young/tasks").exists());
+    // A job that was written to within a day may be under way.
+    let report = home.store.gc(&plan(&[], Duration::ZERO)).unwrap();
+    assert_eq!((report.jobs.count, report.programs.count), (1, 0));
+    assert_eq!(files(&root.join("jobs")), ["under-way/a.events"]);
+}
+
+#[test]
+fn leftovers_on_a_store_of_several_hosts_are_dropped_when_nobody_uses_it() {
+    let home = Home::shared();
+    let tmp = home.store.root().join("tmp");
+    std::fs::write(tmp.join("new-crash"), b"12345").unwrap();
+    std::fs::create_dir(tmp.join("run-killed")).unwrap();
+    std::fs::write(tmp.join("run-killed.lock"), b"").unwrap();
+    let mut writer = home.store.writer().unwrap();
+    writer.put(b"still being written").unwrap();
+    let in_use = home.store.workspace().unwrap();
+    let busy = |home: &Home| matches!(home.store.gc(&plan(&[], DAY)), Err(Error::Busy { .. }));
+    assert!(busy(&home));
+    let blob = writer.finish().unwrap();
+    assert!(busy(&home));
+    drop(in_use);
+    let lock = home.store.lock(action_key("a")).unwrap();
+    assert!(busy(&home));
+    drop(lock);
+    assert_eq!(home.store.gc(&plan(&[], DAY)).unwrap().tmp.count, 3);
+    assert_eq!(files(&tmp), [""; 0]);
+    assert_eq!(*home.reopen().blob(blob.blob).unwrap(), *b"still being written");
+    assert_eq!(files(&home.store.root().join("locks")), ["owners/epoch.1"]);
 }

@@ -4,6 +4,10 @@ use cache::{ActionKey, ActionRecord, ArtifactBuilder, BlobRef, KeyHasher, MemoKe
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
+
+/// The time of a takeover on a store of several hosts, longer than any test.
+pub(crate) const TAKEOVER: Duration = Duration::from_secs(600);
 
 /// A store in a temporary directory.
 pub(crate) struct Home {
@@ -20,7 +24,10 @@ impl Home {
 
     /// The store as another process opens it: no blob counts as verified.
     pub(crate) fn reopen(&self) -> Store {
-        Store::open(self.store.root()).unwrap()
+        match self.store.is_shared() {
+            true => Store::open_shared(self.store.root(), TAKEOVER).unwrap(),
+            false => Store::open(self.store.root()).unwrap(),
+        }
     }
 
     /// An action with one artifact of one file, and a log.
