@@ -53,8 +53,8 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// True if nothing is ever uploaded.
     fn is_read_only(&self) -> bool;
 
-    /// Uploads those of the blobs that the upstream lacks, and returns the ones that it lacks afterwards. Needs
-    /// no signing key: blobs are found by their digest.
+    /// Uploads those of the blobs that the upstream lacks, and returns the ones that it lacks afterwards.
+    /// Needs no signing key: blobs are found by their digest.
     fn send(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>>;
 
     /// Adds records to the upload queue.

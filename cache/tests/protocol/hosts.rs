@@ -1,5 +1,5 @@
-//! The leases of a store that several hosts share: owners, numbered holders of one lock, and collections, each
-//! actor on a host of its own, whose view of the server's directories may be old.
+//! The leases of a store that several hosts share: owners, numbered holders of one lock, and collections,
+//! each actor on a host of its own, whose view of the server's directories may be old.
 //!
 //! An actor may be killed, or stopped and woken later; then a renewal that it had begun may still reach the
 //! server. Time passes in ticks, of which a takeover takes three.
