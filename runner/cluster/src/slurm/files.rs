@@ -24,7 +24,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The age at which the files of a batch that nobody has asked for are removed.
+/// The age at which files that no run has asked for are removed.
 const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A job of a batch.
@@ -121,12 +121,9 @@ pub(super) fn submitted(dir: &Path) -> Option<u64> {
 
 /// The names of the batches in a directory, the oldest first; those that are too old are removed.
 pub(super) fn batches(jobs: &Path) -> Vec<String> {
-    let now = SystemTime::now();
     let mut names = Vec::new();
     for entry in fs::read_dir(jobs).into_iter().flatten().flatten() {
-        let modified = entry.metadata().and_then(|meta| meta.modified());
-        let age = modified.ok().and_then(|time| now.duration_since(time).ok());
-        if age.is_some_and(|age| age > OLD) {
+        if is_old(&entry) {
             let _ = fs::remove_dir_all(entry.path());
         } else if let Ok(name) = entry.file_name().into_string() {
             names.push(name);
@@ -233,7 +230,10 @@ pub(super) fn copy_program(home: &Path, program: &Path) -> Result<PathBuf, Failu
     let blob = BlobRef::of_file(program)?;
     let dir = home.join("programs");
     let path = dir.join(blob.blob.to_hex());
+    remove_old(&dir, &path);
     if BlobRef::of_file(&path).is_ok_and(|found| found == blob) {
+        // It is in use. Where another user wrote it, its time stays.
+        let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
         return Ok(path);
     }
     let copy = || -> io::Result<()> {
@@ -253,6 +253,24 @@ pub(super) fn copy_program(home: &Path, program: &Path) -> Result<PathBuf, Failu
             path.display()
         ))),
     }
+}
+
+/// Removes programs that no run has used for long.
+fn remove_old(dir: &Path, used: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if is_old(&entry) && entry.path() != used {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// True if a file or directory has not changed for long.
+fn is_old(entry: &fs::DirEntry) -> bool {
+    let modified = entry.metadata().and_then(|meta| meta.modified());
+    let age = modified
+        .ok()
+        .and_then(|time| SystemTime::now().duration_since(time).ok());
+    age.is_some_and(|age| age > OLD)
 }
 
 #[cfg(test)]
@@ -285,9 +303,9 @@ mod tests {
             .last()
             .unwrap()
             .replace(&home.path().display().to_string(), "HOME");
-        insta::assert_snapshot!(last, @r#"
-        exec '/p q/runner' worker --batch 'HOME/jobs/it'\''s a batch/tasks' "$SLURM_ARRAY_TASK_ID"
-        "#);
+        let expected =
+            r#"exec '/p q/runner' worker --batch 'HOME/jobs/it'\''s a batch/tasks' "$SLURM_ARRAY_TASK_ID""#;
+        assert_eq!(last, expected);
         assert_eq!(submitted(&dir), None);
         write_whole(&dir.join("submitted"), b"12\n").unwrap();
         assert_eq!(submitted(&dir), Some(12));
@@ -335,9 +353,21 @@ mod tests {
         let copy = copy_program(home.path(), &program).unwrap();
         let run = || std::process::Command::new(&copy).output().unwrap().stdout;
         assert_eq!(run(), b"ran\n");
-        let modified = fs::metadata(&copy).unwrap().modified().unwrap();
+        let file = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&copy).unwrap());
+        let written = file();
+        let long_ago = SystemTime::now() - 2 * OLD;
+        let other = copy.with_file_name("other");
+        fs::write(&other, "x").unwrap();
+        for path in [&copy, &other] {
+            File::open(path).unwrap().set_modified(long_ago).unwrap();
+        }
         assert_eq!(copy_program(home.path(), &program).unwrap(), copy);
-        assert_eq!(fs::metadata(&copy).unwrap().modified().unwrap(), modified);
+        assert_eq!(file(), written);
+        assert!(
+            fs::metadata(&copy).unwrap().modified().unwrap() > long_ago + OLD,
+            "it is in use"
+        );
+        assert!(!other.exists(), "it has been replaced for long");
         fs::write(&copy, "cut").unwrap();
         copy_program(home.path(), &program).unwrap();
         assert_eq!(run(), b"ran\n");

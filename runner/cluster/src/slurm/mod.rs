@@ -132,20 +132,8 @@ impl OnSlurm {
 
     /// An end, once the outputs that it names are visible here; or another end, if they stay invisible.
     fn seen(&self, job: &Job, ended: Ended, limits: &Limits) -> Ended {
-        let started = Instant::now();
         let end = match &ended.end {
-            End::Done(done) => loop {
-                let Some(missing) = missing(&self.store, done.outputs.values().copied()) else {
-                    break None;
-                };
-                if limits.cancel.is_cancelled() || limits.kill.is_cancelled() {
-                    break Some(End::Interrupted);
-                }
-                if started.elapsed() > self.visible {
-                    break Some(End::Unseen(missing));
-                }
-                std::thread::sleep(Duration::from_millis(250));
-            },
+            End::Done(done) => self.unseen(done, limits),
             // An input that is here was not visible there.
             End::Failed(err) if err.cause == Cause::DamagedInput => {
                 let inputs = job.inputs.values().flatten().copied();
@@ -163,18 +151,43 @@ impl OnSlurm {
             ..ended
         }
     }
+
+    /// Waits until a result is visible here; another end if it stays invisible.
+    fn unseen(&self, done: &Done, limits: &Limits) -> Option<End> {
+        let (store, started) = (&self.store, Instant::now());
+        let artifact = |&digest: &ArtifactDigest| store.artifact(digest).map_err(|_| digest);
+        let look = || match done.outputs.values().map(artifact).collect::<Result<Vec<_>, _>>() {
+            Err(digest) => Some(format!("artifact {}", digest.short())),
+            Ok(artifacts) => {
+                let entries = artifacts.iter().flat_map(|artifact| &artifact.entries);
+                let mut blobs = entries.map(cache::Entry::blob_ref).chain(done.log);
+                match store.wait_for(&mut blobs, Duration::from_millis(500)) {
+                    Ok(None) => None,
+                    Ok(Some(blob)) => Some(format!("blob {}", blob.blob.short())),
+                    Err(err) => Some(err.to_string()),
+                }
+            }
+        };
+        while let Some(what) = look() {
+            if limits.cancel.is_cancelled() || limits.kill.is_cancelled() {
+                return Some(End::Interrupted);
+            }
+            if started.elapsed() > self.visible {
+                return Some(End::Unseen(what));
+            }
+            std::thread::sleep(Duration::from_millis(250));
+        }
+        None
+    }
 }
 
-/// The first artifact of which something is not in the store.
-fn missing(store: &Store, artifacts: impl Iterator<Item = ArtifactDigest>) -> Option<String> {
+/// The first artifact whose manifest or one of whose files is not in the store.
+fn missing(store: &Store, artifacts: impl Iterator<Item = ArtifactDigest>) -> Option<ArtifactDigest> {
     let is_whole = |digest| {
         let artifact = store.artifact(digest);
         artifact.is_ok_and(|artifact| artifact.entries.iter().all(|entry| store.has_here(entry.blob_ref())))
     };
-    artifacts
-        .into_iter()
-        .find(|&digest| !is_whole(digest))
-        .map(|digest| format!("artifact {}", digest.short()))
+    artifacts.into_iter().find(|&digest| !is_whole(digest))
 }
 
 impl Executor for OnSlurm {

@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
     ("a_node_that_dies_is_avoided", a_node_that_dies_is_avoided),
     ("a_controller_may_restart", a_controller_may_restart),
     ("a_killed_run_is_taken_up", a_killed_run_is_taken_up),
+    ("a_run_killed_ten_times", a_run_killed_ten_times),
     ("a_stop_empties_the_queue", a_stop_empties_the_queue),
 ];
 
@@ -199,6 +200,27 @@ fn a_killed_run_is_taken_up(slurm: &Slurm, driven: &Driven<'_>) {
     assert!(told.contains("follows job"), "{told}");
     wait("all have ended", || slurm.ended() >= 3 && slurm.queue().is_empty());
     assert_eq!(slurm.ended(), 3, "nothing ran twice");
+}
+
+fn a_run_killed_ten_times(slurm: &Slurm, driven: &Driven<'_>) {
+    let jobs: Vec<String> = (0..16).map(|i| format!("steps={},memory=100", 10 + 7 * i)).collect();
+    for i in 0..10_u64 {
+        let run = driven.start(&jobs);
+        // Between the start of the process and the end of the first jobs.
+        std::thread::sleep(Duration::from_millis(40 + (i * 377) % 1500));
+        run.kill();
+    }
+    let told = driven.run(&jobs);
+    for i in 0..16 {
+        let steps = 10 + 7 * i;
+        assert!(
+            told.contains(&format!("steps={steps},memory=100: done {steps}")),
+            "{told}"
+        );
+    }
+    wait("the queue is empty", || slurm.queue().is_empty());
+    // A kill between the files of a batch and the answer of `sbatch` may leave a twin.
+    assert!((16..=20).contains(&slurm.ended()), "{} jobs ran\n{told}", slurm.ended());
 }
 
 fn a_stop_empties_the_queue(slurm: &Slurm, driven: &Driven<'_>) {

@@ -208,6 +208,82 @@ fn a_controller_that_is_away_loses_nothing() {
     assert_eq!(slurm.submissions().len(), 2);
 }
 
+#[test]
+fn outputs_that_are_not_visible_yet_are_waited_for() {
+    let home = Home::new();
+    let slurm = home.slurm(calm());
+    let executor = home.executor(&slurm, &settings());
+    let artifact = home.store.artifact(home.output).unwrap();
+    let blob = artifact.entries[0].blob_ref();
+    let find = |dir: &std::path::Path| {
+        let mut dirs = vec![dir.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            for entry in std::fs::read_dir(dir).unwrap().flatten() {
+                if entry
+                    .path()
+                    .to_string_lossy()
+                    .replace('/', "")
+                    .ends_with(&blob.blob.to_hex())
+                {
+                    return entry.path();
+                }
+                if entry.path().is_dir() {
+                    dirs.push(entry.path());
+                }
+            }
+        }
+        panic!("the blob has no file");
+    };
+    let file = find(home.store.root());
+    let aside = home.dir.path().join("aside");
+    std::fs::rename(&file, &aside).unwrap();
+    let events = Arc::new(Events::default());
+    let sink: Arc<dyn EventSink> = events.clone();
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| executor.run(&home.job("late"), &sink, &limits()));
+        std::thread::sleep(Duration::from_millis(1500));
+        assert!(!running.is_finished());
+        std::fs::rename(&aside, &file).unwrap();
+        running.join().unwrap().unwrap();
+    });
+    assert_eq!(slurm.submissions().len(), 1, "{}", events.text());
+    std::fs::rename(&file, &aside).unwrap();
+    let few = Slurm {
+        retries: 1,
+        ..settings()
+    };
+    drop(executor);
+    let err = home
+        .executor(&slurm, &few)
+        .run(&home.job("never"), &sink, &limits())
+        .unwrap_err();
+    assert!(
+        err.message.contains("its outputs are not visible here: blob"),
+        "{err:?}"
+    );
+    assert_eq!(slurm.submissions().len(), 3);
+}
+
+#[test]
+fn what_slurm_refuses_is_an_error_that_names_it() {
+    let home = Home::new();
+    let slurm = home.slurm(calm());
+    let sbatch = slurm.programs().join("sbatch");
+    let refusal = "sbatch: error: Batch job submission failed: Invalid partition name specified";
+    std::fs::write(&sbatch, format!("#!/bin/sh\necho '{refusal}' >&2; exit 1\n")).unwrap();
+    let sink: Arc<dyn EventSink> = Arc::new(Events::default());
+    let err = home
+        .executor(&slurm, &settings())
+        .run(&home.job("a"), &sink, &limits())
+        .unwrap_err();
+    assert!(err.message.contains("Invalid partition name specified"), "{err:?}");
+    assert!(
+        err.hint.as_ref().is_some_and(|hint| hint.contains("executors: { hpc:")),
+        "{err:?}"
+    );
+    assert_eq!(std::fs::read_dir(home.store.root().join("jobs")).unwrap().count(), 0);
+}
+
 fn calm() -> World {
     World {
         slots: 100,
