@@ -16,6 +16,7 @@ test *ARGS:
 test-long:
     cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1
     cargo test --release --workspace --test faults -- --ignored --nocapture
+    cargo test --release --workspace --test cluster -- --ignored --nocapture --test-threads 1
     cargo test --release --workspace --test fuzz -- --ignored --nocapture
 
 # Measures this machine: greeks, features, ingest, env, symbolic, train, trainers, device, cache or cluster

@@ -350,6 +350,31 @@ fn yaml_is_planned() {
     assert!(tried > 30, "{tried}");
 }
 
+/// Every executor that a page defines can be named: a plan reads its settings, and asks no cluster.
+#[test]
+fn executors_are_read() {
+    let mut tried = 0;
+    for example in of("yaml").filter(|example| example.text.contains("\nexecutors:")) {
+        let project = runner_testkit::Project::new(
+            "version: 1\nname: p\nstages:\n  a: { run: 'echo > ${outputs.x}', outputs: { x: x } }\n",
+        );
+        let url = project.path("remote").display().to_string();
+        let signed = example
+            .text
+            .replace("s3://bucket/prefix", &url)
+            .replace("sign_key_file: sign.key", "trust: unsigned");
+        project.write("home/config.yaml", signed);
+        let (_, block) = example.text.split_once("\nexecutors:\n").unwrap();
+        for line in block.lines().take_while(|line| line.starts_with("  ")) {
+            let (name, _) = line.trim().split_once(':').unwrap();
+            let planned = project.run(&["plan", "p.yaml", "--executor", name]);
+            assert_eq!(planned.code, 0, "{}: {}", example.place(), planned.text());
+            tried += 1;
+        }
+    }
+    assert!(tried > 1, "{tried}");
+}
+
 #[test]
 fn rust_stands_in_examples() {
     let files = std::fs::read_dir("examples").unwrap();
