@@ -159,6 +159,26 @@ impl Slurm {
         self.daemon("slurmd", &["-N", &format!("n{i}")]);
     }
 
+    /// Starts the daemon of node `i` again with a full disk: it cannot write the script of a job.
+    pub fn start_node_on_full_disk(&self, i: usize) {
+        let text = "mount -t tmpfs -o size=4k,nr_inodes=8 none \"$SPOOL\" && \
+                    { head -c 4096 /dev/zero > \"$SPOOL/full\"; exec slurmd -f \"$SLURM_CONF\" -N \"$NODE\"; }";
+        let mut command = Command::new("unshare");
+        let command = command
+            .args(["-m", "sh", "-c", text])
+            .env("SPOOL", self.dir.path().join(format!("spool-n{i}")))
+            .env("NODE", format!("n{i}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        assert!(self.at(command).status().unwrap().success(), "{}", self.logs());
+    }
+
+    /// Lets a node take jobs again that Slurm has drained.
+    pub fn resume_node(&self, i: usize) {
+        self.ask("scontrol", &["update", &format!("NodeName=n{i}"), "State=RESUME"]);
+    }
+
     /// The ids of the processes whose command line has all of these words.
     pub fn processes(words: &[&str]) -> Vec<u32> {
         let mut found = Vec::new();

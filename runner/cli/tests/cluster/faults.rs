@@ -43,7 +43,7 @@ pub(crate) struct Fault {
     error: Option<&'static str>,
 }
 
-pub(crate) const FAULTS: [Fault; 7] = [
+pub(crate) const FAULTS: [Fault; 8] = [
     Fault {
         name: "kills_of_the_coordinator",
         missing: || None,
@@ -79,6 +79,12 @@ pub(crate) const FAULTS: [Fault; 7] = [
         missing: || None,
         disturb: cancel,
         error: Some("cancel"),
+    },
+    Fault {
+        name: "full_disks_of_nodes",
+        missing: || None,
+        disturb: fill_disk,
+        error: None,
     },
     Fault {
         name: "files_seen_late",
@@ -150,6 +156,21 @@ fn kill_node(lab: &Lab, chance: &mut Chance, run: &mut Running) -> bool {
     true
 }
 
+/// A node's own disk is full: its daemon can start no job, until there is space again.
+fn fill_disk(lab: &Lab, chance: &mut Chance, run: &mut Running) -> bool {
+    let node = 1 + chance.below(4);
+    lab.slurm.kill_node(node);
+    lab.slurm.start_node_on_full_disk(node);
+    let until = Instant::now() + Duration::from_secs(20);
+    while !run.is_over() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    lab.slurm.kill_node(node);
+    lab.slurm.start_node(node);
+    lab.slurm.resume_node(node);
+    true
+}
+
 fn kill_slurmctld(lab: &Lab, chance: &mut Chance, _: &mut Running) -> bool {
     lab.slurm.kill_controller();
     std::thread::sleep(chance.time(Duration::from_secs(8)));
@@ -178,8 +199,12 @@ pub(crate) fn rounds(fault: Fault, times: usize) {
     let (mut disturbed, mut failed) = (0, 0);
     while disturbed < times {
         lab.wipe();
+        let log = lab.project.path("late.log");
         let mut run = match &late {
-            Some(library) => lab.spawn_with(&[("LD_PRELOAD", library.to_str().unwrap())]),
+            Some(library) => lab.spawn_with(&[
+                ("LD_PRELOAD", library.to_str().unwrap()),
+                ("LATE_LOG", log.to_str().unwrap()),
+            ]),
             None => lab.spawn_with(&[]),
         };
         std::thread::sleep(chance.time(length));
@@ -188,6 +213,12 @@ pub(crate) fn rounds(fault: Fault, times: usize) {
         disturbed += usize::from(happened);
         failed += usize::from(ended.code != 0);
         judge(fault, &ended, happened);
+        if late.is_some() {
+            let hidden = std::fs::read_to_string(&log).unwrap_or_default();
+            for name in ["/blobs/", ".result"] {
+                assert!(hidden.contains(name), "no {name} was hidden: {hidden}");
+            }
+        }
         for (stage, digests) in ended.digests() {
             assert_eq!(reference.get(&stage), Some(&digests), "{}: `{stage}`", fault.name);
         }
@@ -295,6 +326,7 @@ const SHIM: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -306,7 +338,12 @@ static int hidden(int dir, const char *path) {
     if (!path || !(strstr(path, "/blobs/") || strstr(path, "/artifacts/") || strstr(path, ".result"))) return 0;
     if (syscall(SYS_newfstatat, dir, path, &s, 0) || !S_ISREG(s.st_mode)) return 0;
     clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec - s.st_ctim.tv_sec < 3;
+    if (now.tv_sec - s.st_ctim.tv_sec >= 3) return 0;
+    int log = syscall(SYS_openat, AT_FDCWD, getenv("LATE_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    syscall(SYS_write, log, path, strlen(path));
+    syscall(SYS_write, log, "\n", 1);
+    syscall(SYS_close, log);
+    return 1;
 }
 static int opened(int dir, const char *path, int flags, int mode) {
     if (!(flags & O_CREAT) && hidden(dir, path)) { errno = ENOENT; return -1; }
