@@ -98,14 +98,19 @@ pub(super) fn queue(text: &str) -> Vec<Row> {
             return None;
         };
         let status: i32 = exit.parse().unwrap_or(0);
+        let node = node(nodes);
         Some(Row {
             id: TaskId::parse(id)?,
-            state: State::parse(state),
+            state: match State::parse(state) {
+                // Slurm itself cancels a job that its node cannot start, for a full disk for example.
+                State::Over(Kind::Cancelled) if status == 0 && node.is_some() => State::Over(Kind::NodeFailed),
+                state => state,
+            },
             exit: match status & 0x7f {
                 0 => status >> 8,
                 signal => -signal,
             },
-            node: node(nodes),
+            node,
             by: None,
             comment: comment.to_owned(),
             reason: reason.to_owned(),
@@ -199,6 +204,8 @@ mod tests {
 7_3   |CANCELLED  |15     |s2 |runner:18f2-1 |None
 7_4   |OUT_OF_MEMORY |9 |s2 |runner:18f2-1 |OutOfMemory
 7_5   |COMPLETING |0 |s2 |runner:18f2-1 |None
+7_6   |CANCELLED  |0 |s3 |runner:18f2-1 |None
+7_7   |CANCELLED  |0 |   |runner:18f2-1 |None
 8     |RUNNING    |0 |s2 |(null) |None
 7_[9-12]|PENDING  |0 |   |runner:18f2-1 |(null)
 slurm_load_jobs error: Unable to contact slurm controller
@@ -220,6 +227,8 @@ slurm_load_jobs error: Unable to contact slurm controller
         7_3 Over(Cancelled) -15 s2 runner:18f2-1 None
         7_4 Over(OutOfMemory) -9 s2 runner:18f2-1 OutOfMemory
         7_5 Running 0 s2 runner:18f2-1 None
+        7_6 Over(NodeFailed) 0 s3 runner:18f2-1 None
+        7_7 Over(Cancelled) 0 - runner:18f2-1 None
         ");
     }
 
