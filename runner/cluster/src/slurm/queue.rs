@@ -103,7 +103,9 @@ pub(super) fn queue(text: &str) -> Vec<Row> {
             id: TaskId::parse(id)?,
             state: match State::parse(state) {
                 // Slurm itself cancels a job that its node cannot start, for a full disk for example.
-                State::Over(Kind::Cancelled) if status == 0 && node.is_some() => State::Over(Kind::NodeFailed),
+                State::Over(Kind::Cancelled) if status == 0 && node.is_some() => {
+                    State::Over(Kind::NodeFailed)
+                }
                 state => state,
             },
             exit: match status & 0x7f {

@@ -34,6 +34,9 @@ const PENDING: usize = 8 << 20;
 /// The time that a job has to write a checkpoint once it is asked to stop.
 const GRACE: Duration = Duration::from_secs(100);
 
+/// The time after the end of a stage in which a signal that ended it also reaches this process.
+const SIGNAL: Duration = Duration::from_millis(300);
+
 /// The hint for a missing file of a job.
 const UNSEEN: &str = "this machine must see the directory of the store";
 
@@ -83,7 +86,11 @@ pub fn run_job_file(
         timeout: job.request.timeout,
         grace: GRACE,
     };
-    let result = run(&job, file_types, open_upstream, &sink, &limits);
+    let result = run(&job, file_types, open_upstream, &sink, &limits).map_err(|err| match err.cause {
+        // A cluster signals all processes of a job: the stage's program may end before this one notices.
+        Cause::Failed if is_stopped(control) => StageError::interrupted(),
+        _ => err,
+    });
     let code = u8::from(result.is_err());
     events.write();
     let message = match result {
@@ -103,6 +110,15 @@ pub fn run_job_file(
     let result = beside(file, "result");
     write_result(&result, &message).map_err(Failure::at("cannot write", &result))?;
     Ok(code)
+}
+
+/// True if this process has been asked to stop, or is so within the time in which a signal is handled.
+fn is_stopped(control: &Control) -> bool {
+    let since = Instant::now();
+    while !control.cancel.is_cancelled() && since.elapsed() < SIGNAL {
+        std::thread::sleep(SIGNAL / 10);
+    }
+    control.cancel.is_cancelled()
 }
 
 fn run(
