@@ -75,7 +75,8 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "NAME", required_if_eq("what", "cluster"))]
     pub executor: Option<String>,
     /// With `cluster`: the number of jobs.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub jobs: u32,
 }
 

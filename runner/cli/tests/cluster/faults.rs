@@ -272,7 +272,7 @@ pub(crate) fn two_coordinators(times: usize) {
     }
 }
 
-/// A stage above its memory is tried again with more where the settings allow it, and otherwise fails by name.
+/// A stage above its memory is tried again with more where the settings allow it, and else fails by name.
 pub(crate) fn memory_limits() {
     let program =
         "python3 -c 'import time; x = bytearray(300 << 20); time.sleep(8)'; echo done > ${outputs.x}";

@@ -72,8 +72,8 @@ pub fn clock() -> f64 {
         .as_secs_f64()
 }
 
-/// Runs a trivial job on an executor: the machine that ran it reads an artifact that was written here, and its
-/// answer is read here.
+/// Runs a trivial job on an executor: the machine that ran it reads an artifact that was written here, and
+/// its answer is read here.
 ///
 /// # Errors
 /// If the job fails, or one of the two sides does not see what the other has written.
