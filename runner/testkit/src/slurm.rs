@@ -4,6 +4,7 @@ use crate::{Project, files};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -31,6 +32,9 @@ pub fn missing_slurm() -> Option<&'static str> {
     }
 }
 
+/// Held while a Slurm starts.
+static STARTING: Mutex<()> = Mutex::new(());
+
 /// A running Slurm, which is stopped when it is dropped.
 pub struct Slurm {
     dir: TempDir,
@@ -52,6 +56,8 @@ impl Slurm {
     /// # Panics
     /// When it does not start.
     pub fn start(nodes: usize) -> Self {
+        // Ports that are free are taken once it runs.
+        let _one_by_one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::Builder::new().prefix("slurm-").tempdir().unwrap();
         // The ports of the script begin with 268.
         let first = 270 + std::process::id() % 40;
