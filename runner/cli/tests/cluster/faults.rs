@@ -144,7 +144,9 @@ fn kill_node(lab: &Lab, chance: &mut Chance, run: &mut Running) -> bool {
             let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
             kill(id);
             // Its parent is the step's daemon, or the step's shell.
-            parent.and_then(|id| id.trim().parse().ok()).is_some_and(kill);
+            if let Some(parent) = parent.and_then(|id| id.trim().parse().ok()) {
+                kill(parent);
+            }
         }
     }
     let down = || lab.slurm.ask("sinfo", &["-h", "-N", "-t", "down", "-o", "%N"]);
