@@ -144,7 +144,7 @@ fn kill_node(lab: &Lab, chance: &mut Chance, run: &mut Running) -> bool {
             let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));
             kill(id);
             // Its parent is the step's daemon, or the step's shell.
-            if let Some(parent) = parent.and_then(|id| id.trim().parse().ok()) {
+            if let Some(parent) = parent.and_then(|id| id.trim().parse().ok()).filter(|id| *id > 1) {
                 kill(parent);
             }
         }
