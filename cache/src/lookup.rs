@@ -12,7 +12,6 @@ use crate::store::sharded;
 use crate::upstream::RecordId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeSet;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -116,15 +115,10 @@ impl Store {
     /// When the store cannot be written, or an output or a blob that it names does not exist
     /// ([`Error::Missing`], [`Error::Damaged`]).
     pub fn put_action(&self, record: &ActionRecord) -> Result<Hit> {
-        let mut blobs = BTreeSet::new();
-        for &output in record.outputs.values() {
-            let (artifact, size) = self.manifest(output)?;
-            blobs.insert((output.into(), size));
-            blobs.extend(artifact.entries.iter().map(|entry| (entry.blob, entry.size)));
-        }
+        let blobs = self.blobs_of(record.outputs.values().copied())?;
         let stored = StoredAction {
             record: record.clone(),
-            blobs: blobs.into_iter().collect(),
+            blobs: blobs.into_iter().map(|blob| (blob.blob, blob.size)).collect(),
         };
         if let Some(missing) = self.missing(stored.blobs().chain(record.log))?.first() {
             return Err(Error::missing(missing.blob));

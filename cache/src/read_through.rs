@@ -8,6 +8,7 @@ use crate::parallel::map_with_threads;
 use crate::record::StoredMemo;
 use crate::store::Store;
 use crate::upstream::{RecordId, Upstream, WorkerSettings};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Opens the upstream of a local store from [`Upstream::worker_settings`].
@@ -90,6 +91,17 @@ impl Store {
                 digest: digest.to_hex(),
                 reason,
             })
+    }
+
+    /// The manifests of artifacts and the blobs of their entries, each once, sorted by digest.
+    pub fn blobs_of(&self, artifacts: impl IntoIterator<Item = ArtifactDigest>) -> Result<Vec<BlobRef>> {
+        let mut blobs = BTreeSet::new();
+        for digest in artifacts {
+            let (artifact, size) = self.manifest(digest)?;
+            blobs.insert((digest.into(), size));
+            blobs.extend(artifact.entries.iter().map(|entry| (entry.blob, entry.size)));
+        }
+        Ok(blobs.into_iter().map(|(blob, size)| BlobRef { blob, size }).collect())
     }
 
     /// True if the blob is in the local store or the upstream with the stated size (its bytes are not read).

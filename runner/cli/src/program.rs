@@ -60,13 +60,17 @@ pub fn main() -> u8 {
     }
 }
 
-/// Runs `worker --job FILE` or `worker --batch FILE NUMBER`: jobs in files, on a node of a cluster.
+/// Runs `worker --job FILE` or `worker --batch FILE NUMBER`, jobs in files on a node of a cluster, or
+/// `worker --job -`, a job on standard input.
 fn node(is_batch: bool) -> Result<u8, Failure> {
     let usage = || Failure::usage("expected `worker --job FILE` or `worker --batch FILE NUMBER`");
     let mut given = std::env::args_os().skip(3);
     let file = PathBuf::from(given.next().ok_or_else(usage)?);
     let control = interrupt::of_job()?;
     let open = cache_remote::open_for_worker;
+    if !is_batch && file.as_os_str() == "-" {
+        return Ok(executor::run_job_stream(registry::FILE_TYPES, open, &control));
+    }
     if !is_batch {
         return executor::run_job_file(&file, registry::FILE_TYPES, open, &control);
     }

@@ -9,10 +9,10 @@
 //! | a fault of a machine | again, on another node where one is to blame, at most `retries` times |
 
 use crate::end::{End, Ended};
-use runner_engine::executor::Done;
+use runner_engine::executor::{Done, Place};
 use runner_engine::text;
-use stages_core::StageError;
 use stages_core::error::Cause;
+use stages_core::{EventSink, StageError, StageEvent};
 use std::collections::BTreeSet;
 
 /// The maximum number of preemptions of a job.
@@ -65,6 +65,35 @@ impl Attempts {
         Self {
             memory,
             ..Self::default()
+        }
+    }
+
+    /// Attempts a job until it succeeds or has failed, on an executor of this name.
+    pub fn run(
+        &mut self,
+        policy: Policy,
+        executor: &str,
+        events: &dyn EventSink,
+        mut attempt: impl FnMut(&Self) -> Ended,
+    ) -> Result<Done, StageError> {
+        loop {
+            let ended = attempt(self);
+            match self.next(policy, &ended) {
+                Next::Finish(done) => {
+                    let host = done.place.map(|place| place.host).or(ended.node).unwrap_or_default();
+                    return Ok(Done {
+                        place: Some(Place {
+                            executor: executor.to_owned(),
+                            job: ended.job,
+                            host,
+                        }),
+                        ..*done
+                    });
+                }
+                Next::Again(Some(message)) => events.emit(StageEvent::Warning { message, hint: None }),
+                Next::Again(None) => {}
+                Next::Fail(err) => return Err(err),
+            }
         }
     }
 

@@ -16,15 +16,15 @@ mod tools;
 
 use crate::Launch;
 use crate::end::{End, Ended};
-use crate::retry::{Attempts, Next, Policy};
+use crate::retry::{Attempts, Policy};
 use crate::settings::Slurm;
 use cache::{ArtifactDigest, Store};
 use driver::{Driver, Request, Site, Times};
 use pack::Needs;
-use runner_engine::executor::{Done, Executor, Job, Limits, Place};
+use runner_engine::executor::{Done, Executor, Job, Limits};
 use runner_engine::{Failure, no_thread};
 use stages_core::error::Cause;
-use stages_core::{EventSink, StageError, StageEvent};
+use stages_core::{EventSink, StageError};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -199,26 +199,10 @@ impl Executor for OnSlurm {
             max_memory: self.settings.max_memory,
         };
         let mut attempts = Attempts::new(job.request.memory);
-        loop {
-            let ended = self.attempt(job, &json, &attempts, (events, limits));
-            let ended = self.seen(job, ended, limits);
-            match attempts.next(policy, &ended) {
-                Next::Finish(done) => {
-                    let host = done.place.map(|place| place.host).or(ended.node).unwrap_or_default();
-                    return Ok(Done {
-                        place: Some(Place {
-                            executor: self.name.clone(),
-                            job: ended.job,
-                            host,
-                        }),
-                        ..*done
-                    });
-                }
-                Next::Again(Some(message)) => events.emit(StageEvent::Warning { message, hint: None }),
-                Next::Again(None) => {}
-                Next::Fail(err) => return Err(err),
-            }
-        }
+        attempts.run(policy, &self.name, &**events, |attempts| {
+            let ended = self.attempt(job, &json, attempts, (events, limits));
+            self.seen(job, ended, limits)
+        })
     }
 }
 

@@ -4,10 +4,9 @@
 //! `FILE.events`, lines of [`Message`], while the job runs, and in the end `FILE.result`, one such line,
 //! renamed into place. The job runs as on the engine's machine: in a worker process, or in the sandbox.
 
-use super::job::{Done, Executor as _, Job, JobStore, Place};
-use super::limits::Limits;
+use super::job::{Job, JobStore};
+use super::node::{host, run_on_node};
 use super::protocol::Message;
-use super::worker_process::WorkerProcess;
 use crate::failure::Failure;
 use crate::options::Control;
 use cache::OpenUpstream;
@@ -26,13 +25,10 @@ use std::time::{Duration, Instant};
 const WRITES: Duration = Duration::from_secs(1);
 
 /// The interval of the events of resource usage.
-const USAGES: Duration = Duration::from_secs(10);
+pub(super) const USAGES: Duration = Duration::from_secs(10);
 
 /// The maximum number of bytes of events that wait to be written; more are dropped, oldest first.
 const PENDING: usize = 8 << 20;
-
-/// The time that a job has to write a checkpoint once it is asked to stop.
-const GRACE: Duration = Duration::from_secs(100);
 
 /// The time after the end of a stage in which a signal that ended it also reaches this process.
 const SIGNAL: Duration = Duration::from_millis(300);
@@ -64,7 +60,6 @@ pub fn run_job_file(
     open_upstream: OpenUpstream,
     control: &Control,
 ) -> Result<u8, Failure> {
-    let started = Instant::now();
     let job = read(file)?;
     let events = Arc::new(EventFile::new(beside(file, "events")));
     let writer = events.clone();
@@ -76,17 +71,10 @@ pub fn run_job_file(
         }
     });
     let sink: Arc<dyn EventSink> = events.clone();
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     sink.emit(StageEvent::Log {
-        line: format!("runs on {host}"),
+        line: format!("runs on {}", host()),
     });
-    let limits = Limits {
-        cancel: control.cancel.clone(),
-        kill: control.kill.clone(),
-        timeout: job.request.timeout,
-        grace: GRACE,
-    };
-    let result = run(&job, file_types, open_upstream, &sink, &limits).map_err(|err| match err.cause {
+    let result = run_on_node(&job, file_types, open_upstream, &sink, control).map_err(|(err, _)| match err.cause {
         // A cluster signals all processes of a job: the stage's program may end before this one notices.
         Cause::Failed if is_stopped(control) => StageError::interrupted(),
         _ => err,
@@ -94,17 +82,7 @@ pub fn run_job_file(
     let code = u8::from(result.is_err());
     events.write();
     let message = match result {
-        Ok(done) => Message::Done(Done {
-            numerics_class: done
-                .numerics_class
-                .or_else(|| Some(stages_numerics::class::numerics_class())),
-            seconds: Some(started.elapsed().as_secs_f64()),
-            place: Some(Place {
-                host,
-                ..Place::default()
-            }),
-            ..done
-        }),
+        Ok(done) => Message::Done(done),
         Err(err) => Message::Failed(err),
     };
     let result = beside(file, "result");
@@ -119,23 +97,6 @@ fn is_stopped(control: &Control) -> bool {
         std::thread::sleep(SIGNAL / 10);
     }
     control.cancel.is_cancelled()
-}
-
-fn run(
-    job: &Job,
-    file_types: &'static [FileType],
-    open_upstream: OpenUpstream,
-    events: &Arc<dyn EventSink>,
-    limits: &Limits,
-) -> Result<Done, StageError> {
-    let store = job.open_store(open_upstream)?;
-    // The engine may be gone; its files must stay for as long as this job runs.
-    let _guard = store.guard()?;
-    let executor = WorkerProcess::new(&store, file_types)
-        .map_err(|err| StageError::new(format!("cannot determine the path of this program: {err}")))?;
-    let done = executor.run(job, events, limits)?;
-    store.flush()?;
-    Ok(done)
 }
 
 /// Reads a job, whose bytes must match the digest in the file's name.

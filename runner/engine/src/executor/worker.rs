@@ -14,10 +14,10 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Writes events to standard output. Each line is one write, under the lock of standard output.
-struct Lines;
+pub(super) struct Lines;
 
 impl Lines {
-    fn write(&self, message: &Message) {
+    pub(super) fn write(&self, message: &Message) {
         let line = message.to_line();
         let mut out = stdout().lock();
         // An error means that the engine has exited; end of file on standard input reports that too.
@@ -141,7 +141,7 @@ fn report_usage() {
 }
 
 /// Requests a kill signal when the parent exits: a busy process may not notice end of file on standard input.
-fn end_with_parent() {
+pub(super) fn end_with_parent() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{Signal, set_parent_process_death_signal};
