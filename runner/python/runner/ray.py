@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import os
+import socket
 import sys
 import threading
 
@@ -94,7 +95,6 @@ def work(spec, job):
     """Runs a job on a node: yields batches, of which the last has the end."""
     import queue
     import signal
-    import socket
     import subprocess
     import tempfile
     import time
@@ -189,7 +189,9 @@ def end_of(ray, error):
         (names.ObjectLostError, "lost"),
         (names.TaskUnschedulableError, "refused"),
     ]
-    kind = next((kind for name, kind in kinds if isinstance(error, name)), "error")
+    # Ray's client wraps an error in one of the task.
+    errors = (error, getattr(error, "cause", None))
+    kind = next((kind for name, kind in kinds if any(isinstance(err, name) for err in errors)), "error")
     return {"kind": kind, "what": (str(error).strip().splitlines() or [type(error).__name__])[-1][:500]}
 
 
@@ -330,7 +332,11 @@ def connect(settings):
     options = {"log_to_driver": False, "logging_level": "error"}
     if address == "local":
         options["include_dashboard"] = False
+    host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        # Ray itself would try for minutes.
+        if host and port.isdecimal():
+            socket.create_connection((host.strip("[]"), int(port)), 10).close()
         ray.init(address=address, **options)
     except Exception as err:
         reason = (str(err).strip().splitlines() or [type(err).__name__])[0]
