@@ -105,7 +105,8 @@ impl Ray {
         let python = ray_python().unwrap();
         let (address, nodes) = (&self.address, project.path("node"));
         format!(
-            "executors:\n  ray: {{ kind: ray, address: \"{address}\", python: {python}, node_dir: {}{more} }}\n",
+            "executors:\n  ray: {{ kind: ray, address: \"{address}\", python: {python}, \
+             node_dir: {}{more} }}\n",
             nodes.display()
         )
     }

@@ -1,5 +1,5 @@
-//! A job on a machine of a cluster: it runs as on the engine's machine, in a worker process or in the sandbox,
-//! and its results are in the store of all before it reports success.
+//! A job on a machine of a cluster: it runs as on the engine's machine, and its results have left the machine
+//! before it reports success.
 
 use super::job::{Done, Executor as _, Job, JobStore, Place};
 use super::limits::Limits;
