@@ -112,8 +112,12 @@ impl Driver {
     ///
     /// # Errors
     /// If the interpreter or Ray is missing, or no cluster answers.
-    pub(super) fn start(settings: &Ray, program: &Path) -> Result<Self, Failure> {
-        let python = &settings.python;
+    pub(super) fn start(settings: &Ray, program: &Path, home: &Path) -> Result<Self, Failure> {
+        // A name without a slash is found on PATH; a path starts at the home, as in the rest of its file.
+        let python = &match settings.python.contains('/') {
+            true => home.join(&settings.python).display().to_string(),
+            false => settings.python.clone(),
+        };
         // This process's own link to its program is another one there.
         let copy = match program.strip_prefix("/proc/self") {
             Ok(name) => Path::new("/proc").join(std::process::id().to_string()).join(name),

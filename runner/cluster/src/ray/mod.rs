@@ -44,7 +44,7 @@ pub fn start(settings: &Ray, launch: Launch) -> Result<Box<dyn Executor>, Failur
         .hint("remove `read_only: true` from `remote:` of `config.yaml`, or write `store: shared`"));
     }
     Ok(Box::new(OnRay {
-        driver: Driver::start(settings, &launch.program)?,
+        driver: Driver::start(settings, &launch.program, launch.store.root())?,
         name: launch.name,
         policy: Policy {
             retries: settings.retries,
