@@ -43,7 +43,7 @@ const EPOCH: &str = "epoch.";
 pub(crate) struct Members {
     pub root: PathBuf,
     folder: PathBuf,
-    takeover: Duration,
+    pub takeover: Duration,
     pub observer: Observer,
     current: Mutex<Weak<Owner>>,
 }

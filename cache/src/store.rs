@@ -123,6 +123,11 @@ impl Store {
         self.inner.members.is_some()
     }
 
+    /// On a store that several hosts share, the time after which a silent owner of locks is dead.
+    pub fn takeover(&self) -> Option<Duration> {
+        self.members().map(|members| members.takeover)
+    }
+
     /// On a store that several hosts share, this process among the owners of locks.
     pub(crate) fn members(&self) -> Option<&Members> {
         self.inner.members.as_deref()

@@ -36,7 +36,7 @@ pub fn run_alone(
         store,
         executor,
         site: None,
-        job_store: JobStore::Here,
+        job_store: JobStore::beside(store),
         request: Request::default(),
         options,
     };

@@ -544,7 +544,7 @@ impl Scheduler<'_, '_, '_> {
         let node = self.pipeline.nodes[i].clone();
         let site = self.slots[i].site.map(|site| &self.sites[site]);
         let executor = site.map_or(self.executor, |site| site.executor);
-        let job_store = site.map_or(JobStore::Here, |site| site.properties.store.clone());
+        let job_store = site.map_or_else(|| JobStore::beside(store), |site| site.properties.store.clone());
         let defaults = site.map(|site| &site.properties);
         let site = site.map(|site| site.name);
         let last = options.past.last(&node.id);

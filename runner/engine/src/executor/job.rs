@@ -42,7 +42,7 @@ pub enum JobStore {
     /// The engine's, on the engine's machine.
     #[default]
     Here,
-    /// The engine's, on another machine that has the same directory.
+    /// The engine's, which several machines share.
     Shared {
         /// The time after which the locks of a silent machine are taken over.
         takeover: Duration,
@@ -54,6 +54,16 @@ pub enum JobStore {
         /// Its maximum size in bytes after a job.
         bound: u64,
     },
+}
+
+impl JobStore {
+    /// The store of a job on the engine's machine.
+    pub(crate) fn beside(engine: &Store) -> Self {
+        match engine.takeover() {
+            Some(takeover) => Self::Shared { takeover },
+            None => Self::Here,
+        }
+    }
 }
 
 /// The resources that a job requests of a machine, besides its threads.
