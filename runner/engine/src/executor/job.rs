@@ -250,3 +250,19 @@ impl JobWork {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With locks of another kind, two machines could have one directory of checkpoints.
+    #[test]
+    fn a_job_beside_the_engine_locks_as_the_engine_does() {
+        let home = tempfile::tempdir().unwrap();
+        let takeover = Duration::from_secs(7);
+        let store = Store::open_shared(home.path(), takeover).unwrap();
+        assert_eq!(JobStore::beside(&store), JobStore::Shared { takeover });
+        let store = Store::open(&home.path().join("local")).unwrap();
+        assert_eq!(JobStore::beside(&store), JobStore::Here);
+    }
+}
