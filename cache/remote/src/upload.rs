@@ -151,22 +151,20 @@ pub(crate) fn upload_blobs(
 ) -> Result<SentBlobs> {
     let unique: BTreeMap<_, _> = blobs.iter().map(|blob| (blob.blob, *blob)).collect();
     let blobs: Vec<BlobRef> = unique.into_values().collect();
-    let found = client.contains_current(&blobs)?;
-    let absent = blobs.iter().zip(&found).filter(|(_, found)| !**found);
-    let absent: Vec<BlobRef> = absent.map(|(blob, _)| *blob).collect();
-    if absent.is_empty() {
-        return Ok(SentBlobs::default());
-    }
+    // An empty remote is initialised even if there is nothing to upload: others may write to it next.
     let backend = match client.writable() {
         Ok(backend) => backend,
         Err(failure) => {
             warn_not_uploaded(client, failure)?;
             return Ok(SentBlobs {
-                absent: absent.into_iter().collect(),
+                absent: blobs.into_iter().collect(),
                 ..SentBlobs::default()
             });
         }
     };
+    let found = client.contains_current(&blobs)?;
+    let absent = blobs.iter().zip(&found).filter(|(_, found)| !**found);
+    let absent: Vec<BlobRef> = absent.map(|(blob, _)| *blob).collect();
     plan(absent.iter().map(|blob| blob.size).sum());
     let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let failed = parallel::map_with_threads(&absent, TRANSFERS, |blob| {

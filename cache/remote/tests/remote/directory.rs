@@ -287,6 +287,10 @@ fn many_threads_fetch_a_blob_once() {
 fn a_worker_sends_blobs_without_a_key_and_its_report_spares_requests() {
     let home = Home::new();
     let engine = with_remote(home.reopen(), settings(&home));
+    // Another machine may be the first to write to an empty remote; this one has looked before.
+    assert!(!engine.has(BlobRef::of(b"an output")));
+    assert_eq!(engine.upstream().unwrap().send(&[]).unwrap(), []);
+    assert!(remote(&home).join("format").exists());
     let given = engine.put(b"an input").unwrap();
     assert_eq!(engine.upstream().unwrap().send(&[given]).unwrap(), []);
     // A node: a store of its own, with the engine's settings.
