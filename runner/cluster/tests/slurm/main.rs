@@ -19,6 +19,7 @@ use runner_engine::executor::{run_batch, worker};
 use runner_testkit::{Slurm, missing_slurm};
 use signal_hook::consts::{SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
             let number = number.parse().unwrap();
             let ran = run_batch(file.as_ref(), number, &[], no_upstream, &control());
             return ExitCode::from(ran.unwrap_or_else(|err| {
-                eprintln!("{err}");
+                let _ = writeln!(std::io::stderr(), "{err}");
                 err.code
             }));
         }
