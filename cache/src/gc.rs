@@ -41,7 +41,7 @@ pub struct GcReport {
     pub blobs: Count,
     /// Checkpoints of unfinished work.
     pub scratch: Count,
-    /// Jobs of clusters.
+    /// Batches of jobs of clusters.
     pub jobs: Count,
     /// Copies of the program for the nodes of clusters.
     pub programs: Count,

@@ -1,5 +1,5 @@
-//! What the jobs of clusters leave in the store: the folders of jobs, by action key and by batch, and copies
-//! of the program, by digest. Others write them; the store counts and drops them.
+//! What the jobs of clusters leave in the store: a folder for each batch of jobs, and copies of the program,
+//! by digest. The executors write them; the store counts and drops them.
 
 use crate::error::Result;
 use crate::gc::{Collection, GcReport};
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 /// appends to its events.
 const UNDER_WAY: Duration = Duration::from_secs(24 * 3600);
 
-/// A job's folder, a batch's folder, or a copy of the program.
+/// The folder of a batch, or a copy of the program.
 pub(crate) struct Piece {
     path: PathBuf,
     is_dir: bool,
@@ -23,14 +23,9 @@ pub(crate) struct Piece {
 }
 
 impl Store {
-    /// The folders of jobs and of batches of jobs.
+    /// The folders of batches of jobs.
     pub(crate) fn jobs(&self) -> Result<Vec<Piece>> {
-        let jobs = self.folder("jobs");
-        let batches = jobs.join("batches");
-        let mut all = pieces(&jobs)?;
-        all.retain(|piece| piece.path != batches);
-        all.extend(pieces(&batches)?);
-        Ok(all)
+        pieces(&self.folder("jobs"))
     }
 
     /// The copies of the program. Whoever submits a job updates the modification time of the copy it uses.

@@ -15,7 +15,7 @@
 //! │                           that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
-//! ├── jobs/                   jobs of clusters, by action key: requests, events and results, dropped by `gc`
+//! ├── jobs/                   jobs of clusters, by batch: requests, events and results, dropped by `gc`
 //! ├── programs/               copies of the program for the nodes of clusters, by digest, dropped by `gc`
 //! ├── damaged/                quarantined damaged files, dropped by `gc`
 //! ├── locks/                  advisory locks: one per action being computed and per directory of

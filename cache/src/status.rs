@@ -45,7 +45,7 @@ pub struct Status {
     pub stat: Count,
     /// Checkpoints of unfinished work.
     pub scratch: Count,
-    /// Jobs of clusters: requests, events and results.
+    /// Batches of jobs of clusters: requests, events and results.
     pub jobs: Count,
     /// Copies of the program for the nodes of clusters.
     pub programs: Count,

@@ -231,8 +231,8 @@ fn jobs_of_clusters_and_programs_are_dropped_when_they_are_old() {
     let pieces = [
         ("jobs/old/a.json", DAY * 10),
         ("jobs/under-way/a.events", hour),
-        ("jobs/batches/old/tasks", DAY * 10),
-        ("jobs/batches/young/tasks", DAY * 3),
+        ("jobs/older/tasks", DAY * 10),
+        ("jobs/young/tasks", DAY * 3),
         ("programs/old", DAY * 10),
         ("programs/young", hour),
     ];
@@ -250,7 +250,7 @@ fn jobs_of_clusters_and_programs_are_dropped_when_they_are_old() {
     assert_eq!((status.programs.count, status.programs.bytes), (2, 4));
     let report = home.store.gc(&plan(&[], DAY * 7)).unwrap();
     assert_eq!((report.jobs.count, report.programs.count, report.bytes()), (2, 1, 6));
-    assert!(root.join("jobs/batches/young/tasks").exists());
+    assert!(root.join("jobs/young/tasks").exists());
     // A job that was written to within a day may be under way.
     let report = home.store.gc(&plan(&[], Duration::ZERO)).unwrap();
     assert_eq!((report.jobs.count, report.programs.count), (1, 0));
