@@ -1,13 +1,13 @@
 //! What is killed while a pipeline runs on Ray.
 
-use crate::{command, exec, on, sweep};
-use runner_testkit::{Digests, Ended, Project, Ray, marked};
+use crate::{command, exec, on, remote_of, sweep};
+use runner_testkit::{Digests, Ended, Project, Ray, files, marked};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// The points of the sweep, and the seconds that each takes.
-const POINTS: usize = 16;
-const SECONDS: &str = "0.7";
+/// The trainings of the sweep, and the steps of each.
+const POINTS: usize = 12;
+const STEPS: u64 = 3000;
 
 /// The command lines of the workers whose jobs run on the nodes of a project.
 fn workers(project: &Project) -> Vec<u32> {
@@ -19,6 +19,11 @@ fn workers(project: &Project) -> Vec<u32> {
     pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(is_ours)
         .collect()
+}
+
+/// True for the process of a job, whose child runs the stage.
+fn is_outer(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("--job"))
 }
 
 fn kill(pid: u32, signal: &str) {
@@ -55,16 +60,16 @@ fn moment(i: u32) -> Duration {
     Duration::from_millis(u64::from(random % 3000))
 }
 
-/// The digests of a local run, which are the same whatever time the points take.
+/// The digests of a local run.
 fn reference() -> Digests {
-    let ended = Project::new(sweep(POINTS, "0")).exec(&[]);
+    let ended = Project::new(sweep(POINTS, STEPS)).exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
     ended.digests()
 }
 
 pub(crate) fn an_interrupted_run() {
     let ray = Ray::start(3);
-    let project = on(&ray, sweep(POINTS, "30"));
+    let project = on(&ray, sweep(POINTS, 100_000_000));
     let child = start(&project);
     wait_for("workers", || workers(&project).len() >= 4);
     let began = Instant::now();
@@ -79,13 +84,13 @@ pub(crate) fn nodes_and_workers_killed() {
     let mut ray = Ray::start(3);
     let all = reference();
     for i in 0..10 {
-        let project = on(&ray, sweep(POINTS, SECONDS));
+        let project = on(&ray, sweep(POINTS, STEPS));
         let child = start(&project);
         wait_for("a worker", || !workers(&project).is_empty());
         std::thread::sleep(moment(i));
         if i % 2 == 0 {
             ray.kill_node();
-        } else if let Some(&pid) = workers(&project).last() {
+        } else if let Some(pid) = workers(&project).into_iter().find(|&pid| is_outer(pid)) {
             kill(pid, "KILL");
         }
         let ended = end(child);
@@ -99,7 +104,7 @@ pub(crate) fn engines_killed() {
     let ray = Ray::start(3);
     let all = reference();
     for i in 0..10 {
-        let project = on(&ray, sweep(POINTS, SECONDS));
+        let project = on(&ray, sweep(POINTS, STEPS));
         let mut child = start(&project);
         wait_for("a worker", || !workers(&project).is_empty());
         std::thread::sleep(moment(i));
@@ -116,10 +121,9 @@ pub(crate) fn engines_killed() {
 
 pub(crate) fn the_head_killed() {
     let mut ray = Ray::start(3);
-    let project = on(&ray, sweep(POINTS, "2"));
+    let project = on(&ray, sweep(POINTS, STEPS));
     let child = start(&project);
-    wait_for("a worker", || !workers(&project).is_empty());
-    std::thread::sleep(Duration::from_secs(4));
+    wait_for("a result", || !files(&project.home().join("actions")).is_empty());
     ray.kill_head();
     let ended = end(child);
     assert_eq!(ended.code, 3, "{}", ended.text());
@@ -128,10 +132,7 @@ pub(crate) fn the_head_killed() {
     wait_for("the end of all workers", || workers(&project).is_empty());
     // What had ended stays done.
     let ray = Ray::start(3);
-    let remote = format!(
-        "remote: {{ url: {}, trust: unsigned }}\n",
-        project.path("remote").display()
-    );
+    let remote = remote_of(&project);
     project.write("home/config.yaml", remote + &ray.executors(&project, ""));
     let again = exec(&project, &[]);
     assert_eq!(again.code, 0, "{}", again.text());

@@ -35,12 +35,15 @@ fn main() -> ExitCode {
 /// A project whose stages run on a cluster, with a remote store in its directory.
 fn on(ray: &Ray, pipeline: impl std::fmt::Display) -> Project {
     let project = Project::new(pipeline);
-    let remote = format!(
-        "remote: {{ url: {}, trust: unsigned }}\n",
-        project.path("remote").display()
-    );
+    let remote = remote_of(&project);
     project.write("home/config.yaml", remote + &ray.executors(&project, ""));
     project
+}
+
+/// The block `remote:` with a directory of the project.
+fn remote_of(project: &Project) -> String {
+    let path = project.path("remote");
+    format!("remote: {{ url: {}, trust: unsigned }}\n", path.display())
 }
 
 fn command(project: &Project, args: &[&str]) -> Command {
@@ -65,26 +68,29 @@ fn records(project: &Project) -> Vec<serde_json::Value> {
         .collect()
 }
 
-/// A sweep of external programs, and a stage that collects it.
-fn sweep(count: usize, sleep: &str) -> PipelineText {
+const POLICY: &str = "{ net_arch: { pi: [16], qf: [16] } }";
+
+/// A sweep of trainings of that many steps over `seeds`.
+fn sweep(seeds: usize, steps: u64) -> PipelineText {
     pipeline("sweep")
-        .run("shared", "seq 100000 > ${outputs.x}")
-        .run(
-            "point",
-            &format!("sleep {sleep}; echo ${{matrix.i}} $(wc -c < ${{needs.x}}) > ${{outputs.y}}"),
-        )
-        .needs("x", "shared.x")
-        .matrix("i", format!("{{ from: 1, to: {count} }}"))
-        .run("table", "cat ${needs.points} > ${outputs.t}")
-        .needs("points", "{ collect: point }")
+        .uses("env", "env/classic")
+        .with("id", "Pendulum-v1")
+        .uses("train", "train/td3")
+        .needs("env", "env")
+        .matrix("seed", format!("{{ from: 1, to: {seeds} }}"))
+        .with("seed", "\"${matrix.seed}\"")
+        .with("total_timesteps", steps)
+        .with("batch_size", 32)
+        .with("policy_kwargs", POLICY)
 }
 
 fn a_sweep() {
     let ray = Ray::start(3);
-    let project = on(&ray, sweep(24, "0"));
+    let project = on(&ray, sweep(64, 300));
     let ended = exec(&project, &[]);
     assert_eq!(ended.code, 0, "{}", ended.text());
-    assert_eq!(ended.digests(), Project::new(sweep(24, "0")).exec(&[]).digests());
+    let here = Project::new(sweep(64, 300)).exec(&[]);
+    assert_eq!(ended.digests(), here.digests());
     let records = records(&project);
     let remote = records
         .iter()
@@ -92,37 +98,19 @@ fn a_sweep() {
     let jobs: std::collections::BTreeSet<_> = remote
         .map(|record| record["record"]["info"]["job"].to_string())
         .collect();
-    assert_eq!(jobs.len(), 26, "{records:?}");
+    assert_eq!(jobs.len(), 65);
     // The results came by the remote store, and other homes have them from there.
-    let elsewhere = Project::new(sweep(24, "0"));
-    elsewhere.write(
-        "home/config.yaml",
-        format!(
-            "remote: {{ url: {}, trust: unsigned }}\n",
-            project.path("remote").display()
-        ),
-    );
+    let elsewhere = Project::new(sweep(64, 300));
+    elsewhere.write("home/config.yaml", remote_of(&project));
     let ended = elsewhere.exec(&[]);
-    assert_eq!(ended.stages("cached").len(), 26, "{}", ended.text());
+    assert_eq!(ended.stages("cached").len(), 65, "{}", ended.text());
     // A second run finds everything.
-    assert_eq!(exec(&project, &[]).stages("cached").len(), 26);
-    // The engine has read what it needed, and no more: points are collected on a node.
-    assert_eq!(project.output("table.t").lines().count(), 24);
+    assert_eq!(exec(&project, &[]).stages("cached").len(), 65);
 }
 
-/// Trainings of several seeds, a population, and an evaluation.
+/// Trainings of several seeds, a population of eight, and an evaluation.
 fn trainings() -> PipelineText {
-    let policy = "{ net_arch: { pi: [16], qf: [16] } }";
-    pipeline("trainings")
-        .uses("env", "env/classic")
-        .with("id", "Pendulum-v1")
-        .uses("train", "train/td3")
-        .needs("env", "env")
-        .matrix("seed", "{ from: 1, to: 6 }")
-        .with("seed", "\"${matrix.seed}\"")
-        .with("total_timesteps", 1500)
-        .with("batch_size", 32)
-        .with("policy_kwargs", policy)
+    sweep(6, 1500)
         .uses("pbt", "train/pbt")
         .needs("env", "env")
         .with("trainer", "train/td3")
@@ -132,7 +120,7 @@ fn trainings() -> PipelineText {
         .with("search_space", "{ learning_rate: { low: 1e-4, high: 1e-2 } }")
         .with(
             "with",
-            format!("{{ total_timesteps: 1000, batch_size: 32, policy_kwargs: {policy} }}"),
+            format!("{{ total_timesteps: 1000, batch_size: 32, policy_kwargs: {POLICY} }}"),
         )
         .uses("evaluate", "evaluate/backtest")
         .needs("env", "env")
@@ -153,7 +141,7 @@ fn trainings_and_a_population() {
 
 fn results_without_a_key_on_the_nodes() {
     let ray = Ray::start(2);
-    let project = on(&ray, sweep(3, "0"));
+    let project = on(&ray, sweep(4, 300));
     let key = concat!(env!("CARGO_MANIFEST_DIR"), "/../../cache/remote/tests/keys/one");
     let remote = format!(
         "remote: {{ url: {}, sign_key_file: {key} }}\n",
@@ -192,11 +180,8 @@ fn results_without_a_key_on_the_nodes() {
 }
 
 fn a_ray_that_is_not_there() {
-    let project = Project::new(sweep(2, "0"));
-    let remote = format!(
-        "remote: {{ url: {}, trust: unsigned }}\n",
-        project.path("remote").display()
-    );
+    let project = Project::new(sweep(2, 300));
+    let remote = remote_of(&project);
     let executor = |settings: &str| {
         project.write(
             "home/config.yaml",
