@@ -86,9 +86,4 @@ pub(crate) fn commands() {
     assert_eq!(doctor.code, 0, "{}", doctor.text());
     assert_eq!(lab.slurm.ended(), 1, "{}", doctor.text());
     lab.slurm.wait_until_empty();
-    // Without a controller, the command says what is wrong, and nothing hangs.
-    lab.slurm.kill_controller();
-    let doctor = lab.run(&["doctor", "--executor", "hpc"]);
-    assert_ne!(doctor.code, 0, "{}", doctor.text());
-    lab.slurm.start_controller();
 }

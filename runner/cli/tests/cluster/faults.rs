@@ -163,7 +163,7 @@ fn fill_disk(lab: &Lab, chance: &mut Chance, run: &mut Running) -> bool {
     let node = 1 + chance.below(4);
     lab.slurm.kill_node(node);
     lab.slurm.start_node_on_full_disk(node);
-    let until = Instant::now() + Duration::from_secs(20);
+    let until = Instant::now() + Duration::from_secs(10);
     while !run.is_over() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(100));
     }
