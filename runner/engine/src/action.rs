@@ -1,17 +1,19 @@
 //! Execution of one action, in its own thread: runs it and writes its record.
 
 use crate::event::timestamp;
-use crate::executor::{Executor, Job, JobStore, JobWork, Limits, NAMESPACES, Program, Request};
+use crate::executor::{Executor, Job, JobStore, JobWork, Limits, NAMESPACES, Program, Request, RunPart};
 use crate::key::Recipe;
 use crate::options::Options;
 use crate::prepare::Prepared;
 use crate::text;
-use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store, Upstream};
+use cache::{
+    ActionRecord, Artifact, ArtifactDigest, Hit, KeyHasher, Store, Upstream, WorkerReport, canonical_json,
+};
 use runner_pipeline::{Node, Work};
-use serde_json::json;
+use serde_json::{Value, json};
 use stages_core::error::Cause;
 use stages_core::python::installed_packages;
-use stages_core::{EventSink, Source, StageError};
+use stages_core::{EventSink, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -45,6 +47,8 @@ pub(crate) struct Action<'a> {
     pub mode: Mode,
     pub store: &'a Store,
     pub executor: &'a dyn Executor,
+    /// The executor of this machine.
+    pub here: &'a dyn Executor,
     /// The executor's name, if it is not this machine.
     pub site: Option<&'a str>,
     /// The store that its job opens.
@@ -75,7 +79,11 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
         digest: Some(known.blob),
         ..source.clone()
     });
+    let has_parts = matches!(&node.work, Work::Kind { kind, .. } if kind.has_parts());
+    let has_parts = has_parts && action.site.is_some() && action.mode == Mode::Usual;
     let job = Job {
+        part: None,
+        has_parts,
         key: prepared.key,
         stage: node.id.clone(),
         home: store.root().to_owned(),
@@ -89,17 +97,24 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
         log: options.logs.join(format!("{}.log", text::file_name(&node.id))),
         upstream: store.upstream().and_then(Upstream::worker_settings),
     };
-    let done = action.executor.run(&job, events, limits)?;
+    let done = if has_parts {
+        // The stage itself runs here, and gives parts of its work to the others.
+        let here = Job {
+            store: JobStore::beside(store),
+            ..job.clone()
+        };
+        let parts = Parts {
+            action,
+            job,
+            events: Arc::new(PartEvents(events.clone())),
+            limits,
+        };
+        action.here.run_with_parts(&here, events, limits, &parts)?
+    } else {
+        action.executor.run(&job, events, limits)?
+    };
     let memos = done.upstream.memos.clone();
-    if let Some(upstream) = store.upstream() {
-        upstream.merge_report(done.upstream);
-    }
-    if let JobStore::Node { .. } = action.job_store {
-        // The node's own records of its memos are of no use to others.
-        for memo in &memos {
-            store.put_memo(memo.key, memo.value)?;
-        }
-    }
+    take_report(action, done.upstream)?;
     // A source file may have been edited while the stage ran; the result then does not match the key.
     if let Some(source) = prepared.changed(store, options.verify_inputs)? {
         return Err(source.changed());
@@ -159,6 +174,60 @@ fn try_run(action: &Action<'_>, limits: &Limits, events: &Arc<dyn EventSink>) ->
     let hit = store.put_action(&record)?;
     store.upload_later(prepared.key, &memos);
     Ok(hit)
+}
+
+/// Takes over what a worker reports of the upstream store.
+fn take_report(action: &Action<'_>, report: WorkerReport) -> Result<(), StageError> {
+    let memos = match action.job_store {
+        // The node's own records of its memos are of no use to others.
+        JobStore::Node { .. } => report.memos.clone(),
+        JobStore::Here | JobStore::Shared { .. } => Vec::new(),
+    };
+    if let Some(upstream) = action.store.upstream() {
+        upstream.merge_report(report);
+    }
+    for memo in &memos {
+        action.store.put_memo(memo.key, memo.value)?;
+    }
+    Ok(())
+}
+
+/// The parts of an action, which run on the executor of other machines.
+struct Parts<'a> {
+    action: &'a Action<'a>,
+    /// The job of the whole action.
+    job: Job,
+    events: Arc<dyn EventSink>,
+    limits: &'a Limits,
+}
+
+impl RunPart for Parts<'_> {
+    fn run(&self, part: Value) -> Result<(), StageError> {
+        let key = KeyHasher::new("runner 2026-11 part v1")
+            .field(self.job.key.as_bytes())
+            .field(canonical_json(&part))
+            .action_key();
+        let job = Job {
+            key,
+            part: Some(part),
+            has_parts: false,
+            ..self.job.clone()
+        };
+        let done = self.action.executor.run(&job, &self.events, self.limits)?;
+        take_report(self.action, done.upstream)
+    }
+}
+
+/// Passes on the events of parts, without those that tell of the stage as a whole.
+struct PartEvents(Arc<dyn EventSink>);
+
+impl EventSink for PartEvents {
+    fn emit(&self, event: StageEvent) {
+        match event {
+            StageEvent::Progress { .. } | StageEvent::Usage { .. } | StageEvent::Memo { .. } => {}
+            event => self.0.emit(event),
+        }
+    }
 }
 
 /// The variables by which programs and containers are found.

@@ -35,6 +35,7 @@ pub fn run_alone(
         mode: Mode::Usual,
         store,
         executor,
+        here: executor,
         site: None,
         job_store: JobStore::beside(store),
         request: Request::default(),

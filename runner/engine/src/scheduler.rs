@@ -543,7 +543,8 @@ impl Scheduler<'_, '_, '_> {
         let (store, options) = (self.store, self.options);
         let node = self.pipeline.nodes[i].clone();
         let site = self.slots[i].site.map(|site| &self.sites[site]);
-        let executor = site.map_or(self.executor, |site| site.executor);
+        let here = self.executor;
+        let executor = site.map_or(here, |site| site.executor);
         let job_store = site.map_or_else(|| JobStore::beside(store), |site| site.properties.store.clone());
         let defaults = site.map(|site| &site.properties);
         let site = site.map(|site| site.name);
@@ -607,6 +608,7 @@ impl Scheduler<'_, '_, '_> {
                 mode,
                 store,
                 executor,
+                here,
                 site,
                 job_store,
                 request,

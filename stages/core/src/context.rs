@@ -6,6 +6,7 @@ use crate::event::{EventSink, StageEvent};
 use crate::input::{Input, Source};
 use crate::memo::{Given, Memo, MemoLog};
 use cache::{ActionKey, BlobRef, Store};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -24,6 +25,16 @@ impl CancelToken {
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
+}
+
+/// Runs parts of a stage's work on other machines.
+pub trait RunParts: Send + Sync {
+    /// Runs each part by [`crate::StageKind::run_part`] on one of the machines, all at the same time, and waits
+    /// for them. Their results are the memos that they make.
+    ///
+    /// # Errors
+    /// The error of a part that failed.
+    fn run(&self, parts: Vec<Value>) -> Result<(), StageError>;
 }
 
 /// The context that a stage runs in: its inputs and sources, the store, and the sink of its events.
@@ -47,6 +58,8 @@ pub struct Context {
     pub cancel: CancelToken,
     /// The log of memo look-ups.
     pub memos: MemoLog,
+    /// Other machines that run parts of the stage, for a kind with [`crate::StageKind::HAS_PARTS`].
+    pub parts: Option<Arc<dyn RunParts>>,
     /// The numerics class of the stage's results, unless it is the CPU's: set by stages that compute on
     /// another device.
     pub numerics_class: OnceLock<String>,
@@ -65,6 +78,7 @@ impl Context {
             events: Arc::new(Silent),
             cancel: CancelToken::default(),
             memos: MemoLog::default(),
+            parts: None,
             numerics_class: OnceLock::new(),
         }
     }

@@ -64,6 +64,9 @@ pub trait StageKind: Send + Sync + 'static {
     const TRIALS: Option<&'static str> = None;
     /// The input ports that accept features by contract; all others refuse them.
     const FEATURES_BY_CONTRACT: &'static [&'static str] = &[];
+    /// True for a kind whose work has parts that run on other machines: the stage itself then stays on the
+    /// engine's.
+    const HAS_PARTS: bool = false;
     /// The input and output ports.
     const PORTS: Ports;
 
@@ -97,6 +100,12 @@ pub trait StageKind: Send + Sync + 'static {
 
     /// Runs the stage.
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
+
+    /// Runs one of the parts that the stage gives to [`RunParts`](crate::RunParts), on another machine: the
+    /// memos that it makes are its result.
+    fn run_part(&self, _config: &Self::Config, _context: &Context, _part: Value) -> Result<(), StageError> {
+        Err(StageError::new(format!("`{}` has no parts", Self::NAME)))
+    }
 
     /// The share of the work for these inputs and sources that is cached as memos or checkpoints. The
     /// implementation makes the same keys as [`StageKind::run`], computes no value and writes nothing. `None`
@@ -145,6 +154,14 @@ pub trait AnyStage: Send + Sync {
     fn sources(&self, resolved: &Settings, base: &Path) -> Result<Vec<Source>, ConfigProblem>;
     /// [`StageKind::run`].
     fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError>;
+    /// [`StageKind::HAS_PARTS`].
+    fn has_parts(&self) -> bool {
+        false
+    }
+    /// [`StageKind::run_part`].
+    fn run_part(&self, _resolved: &Settings, _context: &Context, _part: Value) -> Result<(), StageError> {
+        Err(StageError::new(format!("`{}` has no parts", self.name())))
+    }
     /// [`StageKind::cached_share`].
     fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError>;
     /// The installed Python package that brings the kind, which then runs as a program of its own.
@@ -276,6 +293,14 @@ impl<S: StageKind> AnyStage for Erased<S> {
     fn run(&self, resolved: &Settings, context: &Context) -> Result<Outputs, StageError> {
         features::check_inputs(S::PORTS, S::FEATURES_BY_CONTRACT, &context.inputs)?;
         self.0.run(&*resolved.typed::<S::Config>()?, context)
+    }
+
+    fn has_parts(&self) -> bool {
+        S::HAS_PARTS
+    }
+
+    fn run_part(&self, resolved: &Settings, context: &Context, part: Value) -> Result<(), StageError> {
+        self.0.run_part(&*resolved.typed::<S::Config>()?, context, part)
     }
 
     fn cached_share(&self, resolved: &Settings, given: &Given<'_>) -> Result<Option<Share>, StageError> {

@@ -28,7 +28,7 @@ mod tested;
 pub mod typed_output;
 pub mod visible;
 
-pub use context::{CancelToken, Context};
+pub use context::{CancelToken, Context, RunParts};
 pub use error::{ConfigProblem, StageError};
 pub use event::{EventSink, StageEvent};
 pub use input::{Input, Source};

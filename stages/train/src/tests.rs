@@ -61,6 +61,7 @@ fn context_with(home: &Path, events: Arc<dyn EventSink>, cancel: CancelToken) ->
         cancel,
         fresh: false,
         memos: Default::default(),
+        parts: None,
         numerics_class: Default::default(),
     }
 }

@@ -50,6 +50,7 @@ fn run(
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        parts: None,
         numerics_class: Default::default(),
     };
     let config = kind.resolve(with).unwrap_or_else(|problem| panic!("{problem:?}"));

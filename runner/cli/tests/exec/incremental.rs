@@ -58,6 +58,7 @@ pub(super) fn market() -> Market {
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        parts: None,
         numerics_class: Default::default(),
     };
     let config = kind.resolve(json!({ "days": 50, "seed": 5 })).unwrap();

@@ -5,6 +5,7 @@ use crate::key::RUN;
 use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
 use runner_pipeline::{Command, Isolation};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stages_core::{EventSink, Outputs, Settings, Source, StageError};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,24 @@ use std::time::Duration;
 pub trait Executor: Send + Sync {
     /// Runs an action to completion. Blocks.
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError>;
+
+    /// Runs an action of which `parts` runs parts, if its kind asks for that. Blocks.
+    fn run_with_parts(
+        &self,
+        job: &Job,
+        events: &Arc<dyn EventSink>,
+        limits: &Limits,
+        parts: &dyn RunPart,
+    ) -> Result<Done, StageError> {
+        let _ = parts;
+        self.run(job, events, limits)
+    }
+}
+
+/// Runs parts of an action's work on other machines.
+pub trait RunPart: Sync {
+    /// Runs a part to completion. Blocks.
+    fn run(&self, part: Value) -> Result<(), StageError>;
 }
 
 /// The properties of an executor that runs its jobs on other machines.
@@ -104,6 +123,12 @@ pub struct Job {
     pub sources: Vec<Source>,
     /// The number of threads that the action may use.
     pub threads: usize,
+    /// The part of the stage's work that the job is; `None` for the whole stage.
+    #[serde(default)]
+    pub part: Option<Value>,
+    /// If set, the worker may give parts of its work to the engine.
+    #[serde(default)]
+    pub has_parts: bool,
     /// If set, the action computes from scratch, without memos and checkpoints of earlier runs.
     #[serde(default)]
     pub fresh: bool,

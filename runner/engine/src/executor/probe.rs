@@ -101,6 +101,8 @@ pub fn probe(
         inputs: BTreeMap::from([(QUESTION.to_owned(), vec![asked.finish()?])]),
         sources: Vec::new(),
         threads: 1,
+        part: None,
+        has_parts: false,
         fresh: false,
         log,
         upstream: store.upstream().and_then(Upstream::worker_settings),

@@ -1,11 +1,12 @@
 //! The protocol between the engine and a worker: JSON lines over the worker's standard input and output.
 //!
-//! The engine writes the [`Job`](super::Job), optionally followed by [`STOP`]. End of file on the worker's
+//! The engine writes the [`Job`](super::Job), then answers to parts, and optionally [`STOP`]. End of file on the worker's
 //! standard input means that its parent has exited, and the worker exits too.
 
 use super::job::Done;
 use cache::WorkerReport;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stages_core::{StageError, StageEvent};
 
 /// Requests a worker to stop.
@@ -19,12 +20,24 @@ pub enum Message {
     Event(StageEvent),
     /// A metric: its name, its step and the bits of its value, since JSON cannot represent non-finite values.
     Metric(String, u64, u64),
+    /// A part of the stage's work, which the engine runs on another machine, and its number among the worker's
+    /// parts; the engine answers with a [`Reply`].
+    Part(u64, Value),
     /// The state of the upstream store, sent before the last message.
     Upstream(WorkerReport),
     /// The job succeeded.
     Done(Done),
     /// The job failed.
     Failed(StageError),
+}
+
+/// The engine's answer to a [`Message::Part`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Reply {
+    /// The number of the part.
+    pub part: u64,
+    /// The error, if the part failed.
+    pub error: Option<StageError>,
 }
 
 impl Message {
@@ -57,7 +70,7 @@ impl Message {
                 step,
                 value: f64::from_bits(bits),
             }),
-            Self::Upstream(_) | Self::Done(_) | Self::Failed(_) => None,
+            Self::Part(..) | Self::Upstream(_) | Self::Done(_) | Self::Failed(_) => None,
         }
     }
 }

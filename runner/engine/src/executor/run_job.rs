@@ -5,7 +5,7 @@ use super::job::{Done, Job, JobWork};
 use super::probe;
 use cache::{Artifact, ArtifactDigest, Store};
 use runner_sandbox::peak_memory;
-use stages_core::{AnyStage, CancelToken, Context, EventSink, Input, StageError, StageEvent};
+use stages_core::{AnyStage, CancelToken, Context, EventSink, Input, RunParts, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -65,6 +65,7 @@ pub(super) fn run_kind(
     kinds: &'static [Box<dyn AnyStage>],
     events: &Arc<dyn EventSink>,
     cancel: &CancelToken,
+    parts: Option<Arc<dyn RunParts>>,
 ) -> Result<Done, StageError> {
     let (name, version, config) = match &job.work {
         JobWork::Kind { name, version, config } => (name, version, config),
@@ -92,12 +93,17 @@ pub(super) fn run_kind(
         fresh: job.fresh,
         events: tap.clone(),
         cancel: cancel.clone(),
+        parts,
         ..Context::new(job.key, store.clone())
     };
-    let outputs = catch_unwind(AssertUnwindSafe(|| kind.run(config, &context)))
-        .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
+    let run = || match &job.part {
+        Some(part) => kind.run_part(config, &context, part.clone()).map(|()| BTreeMap::new()),
+        None => kind.run(config, &context),
+    };
+    let outputs =
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
     for port in kind.ports().outputs {
-        if !outputs.contains_key(port.name) {
+        if job.part.is_none() && !outputs.contains_key(port.name) {
             return Err(StageError::new(format!("`{name}` produced no output `{}`", port.name)));
         }
     }

@@ -1,15 +1,18 @@
 //! The worker's side of a worker process.
 
 use super::job::Job;
-use super::protocol::{Message, STOP};
+use super::protocol::{Message, Reply, STOP};
 use super::run_job::run_kind;
 use crate::text;
 use cache::{OpenUpstream, Store, TransferStats};
 use runner_sandbox::{USAGE, tree_cpu, tree_memory};
-use stages_core::{AnyStage, CancelToken, EventSink, StageError, StageEvent};
+use serde_json::Value;
+use stages_core::{AnyStage, CancelToken, EventSink, RunParts, StageError, StageEvent};
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
@@ -37,6 +40,66 @@ fn stop_reads(store: Option<&Store>) {
     }
 }
 
+/// The parts that this worker has given to the engine.
+#[derive(Default)]
+struct Parts(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    made: u64,
+    replies: BTreeMap<u64, Sender<Result<(), StageError>>>,
+    is_cancelled: bool,
+}
+
+impl Parts {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a line of the engine, if it is an answer.
+    fn take(&self, line: &str) {
+        if let Ok(Reply { part, error }) = serde_json::from_str(line)
+            && let Some(sender) = self.waiting().replies.remove(&part)
+        {
+            let _ = sender.send(error.map_or(Ok(()), Err));
+        }
+    }
+
+    /// Ends the wait for all answers: the engine stops the parts.
+    fn cancel(&self) {
+        let mut waiting = self.waiting();
+        waiting.is_cancelled = true;
+        waiting.replies.clear();
+    }
+}
+
+impl RunParts for Parts {
+    fn run(&self, parts: Vec<Value>) -> Result<(), StageError> {
+        let mut answers = Vec::new();
+        for part in parts {
+            let (sender, answer) = channel();
+            let number = {
+                let mut waiting = self.waiting();
+                if waiting.is_cancelled {
+                    return Err(StageError::interrupted());
+                }
+                waiting.made += 1;
+                let number = waiting.made;
+                waiting.replies.insert(number, sender);
+                number
+            };
+            Lines.write(&Message::Part(number, part));
+            answers.push(answer);
+        }
+        let ended = answers.into_iter().map(|answer| match answer.recv() {
+            Ok(ended) => ended,
+            Err(_) => Err(StageError::interrupted()),
+        });
+        // All are waited for: what one has made stays, also where another fails.
+        ended.collect::<Vec<_>>().into_iter().collect()
+    }
+}
+
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when
 /// its parent does.
 pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
@@ -49,12 +112,13 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
         return 2;
     };
     let cancel = CancelToken::default();
+    let parts = Arc::new(Parts::default());
     let opened = Arc::new(OnceLock::<Store>::new());
     end_with_parent();
     // It only reports.
     let _ = Builder::new().spawn(report_usage);
     {
-        let (cancel, store) = (cancel.clone(), opened.clone());
+        let (cancel, store, replies) = (cancel.clone(), opened.clone(), parts.clone());
         let listen = move || {
             // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
@@ -62,8 +126,9 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
                     Ok(line) if line == STOP => {
                         cancel.cancel();
                         stop_reads(store.get());
+                        replies.cancel();
                     }
-                    Ok(_) => {}
+                    Ok(line) => replies.take(&line),
                     Err(_) => break,
                 }
             }
@@ -96,7 +161,8 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
                 if cancel.is_cancelled() {
                     stop_reads(Some(&store));
                 }
-                let result = run_kind(&job, &store, kinds, &events, &cancel);
+                let parts = job.has_parts.then(|| parts.clone() as Arc<dyn RunParts>);
+                let result = run_kind(&job, &store, kinds, &events, &cancel, parts);
                 if let Some(upstream) = store.upstream() {
                     Lines.write(&Message::Upstream(upstream.worker_report()));
                 }

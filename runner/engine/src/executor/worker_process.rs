@@ -3,13 +3,14 @@
 use super::command_run::Run;
 use super::failure::signal_name;
 use super::isolation::Sandbox;
-use super::job::{Done, Executor, Job, JobWork};
+use super::job::{Done, Executor, Job, JobWork, RunPart};
 use super::limits::{Limits, timed_out};
-use super::protocol::{Message, STOP};
+use super::protocol::{Message, Reply, STOP};
 use super::run_job::inputs;
 use cache::{Store, WorkerReport};
 use runner_sandbox::this_program;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use serde_json::Value;
 use stages_core::error::Cause;
 use stages_core::typed_output::FileType;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -90,8 +91,38 @@ impl Drop for Worker {
     }
 }
 
+/// There are no other machines.
+struct NoParts;
+
+impl RunPart for NoParts {
+    fn run(&self, _: Value) -> Result<(), StageError> {
+        Err(StageError::new("no other machine runs parts of this stage"))
+    }
+}
+
+/// What is heard of a worker.
+enum Heard {
+    Message(Message),
+    /// A line that is no message.
+    Line(String),
+    /// A part that the worker gave to the engine has ended.
+    PartEnded(Reply),
+    /// It has closed its standard output.
+    End,
+}
+
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        self.run_with_parts(job, events, limits, &NoParts)
+    }
+
+    fn run_with_parts(
+        &self,
+        job: &Job,
+        events: &Arc<dyn EventSink>,
+        limits: &Limits,
+        parts: &dyn RunPart,
+    ) -> Result<Done, StageError> {
         if let JobWork::Command(program) = &job.work {
             let started = Instant::now();
             // A large input may take minutes to hash.
@@ -142,7 +173,8 @@ impl Executor for WorkerProcess {
         line.push('\n');
         // A worker that has already exited is reported below, with its exit status.
         let _ = stdin.write_all(line.as_bytes());
-        let (sender, said) = channel();
+        let (sender, heard) = channel();
+        let for_parts = sender.clone();
         let errors = Builder::new().spawn(move || {
             let mut tail = Vec::new();
             let mut reader = BufReader::new(stderr);
@@ -159,12 +191,15 @@ impl Executor for WorkerProcess {
             for line in BufReader::new(stdout).split(b'\n') {
                 let Ok(line) = line else { break };
                 // Lines that are not messages go to the log.
-                let said: Result<Message, String> =
-                    serde_json::from_slice(&line).map_err(|_| String::from_utf8_lossy(&line).into_owned());
+                let said = match Message::parse(&line) {
+                    Some(message) => Heard::Message(message),
+                    None => Heard::Line(String::from_utf8_lossy(&line).into_owned()),
+                };
                 if sender.send(said).is_err() {
                     break;
                 }
             }
+            let _ = sender.send(Heard::End);
         });
         let reader = reader.map_err(|err| failed("start a thread for", err))?;
         let started = Instant::now();
@@ -172,29 +207,49 @@ impl Executor for WorkerProcess {
         let mut over_time = None;
         let mut result = None;
         let mut upstream = WorkerReport::default();
-        loop {
-            match said.recv_timeout(Duration::from_millis(50)) {
-                Ok(Ok(Message::Upstream(report))) => upstream = report,
-                Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
-                Ok(Ok(Message::Failed(err))) => result = Some(Err(err)),
-                Ok(Ok(event)) => {
-                    event.into_event().into_iter().for_each(|event| events.emit(event));
+        // Parts that still run when the worker has ended are waited for: what they make stays.
+        std::thread::scope(|scope| {
+            loop {
+                match heard.recv_timeout(Duration::from_millis(50)) {
+                    Ok(Heard::Message(Message::Part(number, part))) => {
+                        let reply = for_parts.clone();
+                        let lost = for_parts.clone();
+                        let run = move || {
+                            let error = parts.run(part).err();
+                            let _ = reply.send(Heard::PartEnded(Reply { part: number, error }));
+                        };
+                        if let Err(err) = Builder::new().spawn_scoped(scope, run) {
+                            let error = Some(failed("start a thread for a part of", err));
+                            let _ = lost.send(Heard::PartEnded(Reply { part: number, error }));
+                        }
+                    }
+                    Ok(Heard::PartEnded(reply)) => {
+                        let mut line = serde_json::to_string(&reply).unwrap_or_default();
+                        line.push('\n');
+                        let _ = stdin.write_all(line.as_bytes());
+                    }
+                    Ok(Heard::Message(Message::Upstream(report))) => upstream = report,
+                    Ok(Heard::Message(Message::Done(done))) => result = Some(Ok(done)),
+                    Ok(Heard::Message(Message::Failed(err))) => result = Some(Err(err)),
+                    Ok(Heard::Message(event)) => {
+                        event.into_event().into_iter().for_each(|event| events.emit(event));
+                    }
+                    Ok(Heard::Line(line)) => events.emit(StageEvent::Log { line }),
+                    Ok(Heard::End) | Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {}
                 }
-                Ok(Err(line)) => events.emit(StageEvent::Log { line }),
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                if let Some(limit) = limits.timeout.filter(|limit| started.elapsed() > *limit) {
+                    over_time = Some(limit);
+                }
+                if asked.is_none() && (over_time.is_some() || limits.cancel.is_cancelled()) {
+                    asked = Some(Instant::now());
+                    let _ = stdin.write_all(format!("{STOP}\n").as_bytes());
+                }
+                if limits.kill.is_cancelled() || asked.is_some_and(|since| since.elapsed() > limits.grace) {
+                    worker.kill();
+                }
             }
-            if let Some(limit) = limits.timeout.filter(|limit| started.elapsed() > *limit) {
-                over_time = Some(limit);
-            }
-            if asked.is_none() && (over_time.is_some() || limits.cancel.is_cancelled()) {
-                asked = Some(Instant::now());
-                let _ = stdin.write_all(format!("{STOP}\n").as_bytes());
-            }
-            if limits.kill.is_cancelled() || asked.is_some_and(|since| since.elapsed() > limits.grace) {
-                worker.kill();
-            }
-        }
+        });
         let status = worker.wait()?;
         drop(stdin);
         let _ = reader.join();

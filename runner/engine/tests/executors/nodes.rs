@@ -11,6 +11,8 @@ tests![
     an_error_on_a_node_is_the_stages_own,
     a_job_that_is_asked_to_stop_is_interrupted,
     a_time_limit_counts_on_the_node,
+    parts_of_a_stage_run_on_nodes,
+    a_part_that_fails_fails_its_stage,
     a_damaged_job_is_refused,
     a_batch_runs_what_has_no_result,
 ];
@@ -80,6 +82,29 @@ fn a_time_limit_counts_on_the_node() {
         .set("timeout", "1s");
     let ran = Lab::with_workers().run_with(text, Setup::there());
     assert!(ran.log.contains("time limit"), "{}", ran.log);
+}
+
+fn sum(parts: u64) -> PipelineText {
+    pipeline("parts").uses("a", "test/sum").with("parts", parts)
+}
+
+fn parts_of_a_stage_run_on_nodes() {
+    let (here, there) = (Lab::with_workers(), Lab::with_workers());
+    let first = here.run_with(sum(5), Setup::default());
+    let second = there.run_with(sum(5), Setup::there());
+    assert_eq!(first.outputs("a"), second.outputs("a"));
+    assert_eq!(second.log.matches("a | runs on").count(), 5, "{}", second.log);
+    assert!(second.log.contains("5 parts elsewhere"), "{}", second.log);
+    assert!(!first.log.contains("elsewhere"), "{}", first.log);
+    assert!(second.log.contains("a ran x=\"30\""), "{}", second.log);
+}
+
+fn a_part_that_fails_fails_its_stage() {
+    let lab = Lab::with_workers();
+    let ran = lab.run_with(sum(15), Setup::there());
+    assert_eq!(ran.error("a"), "13 is unlucky");
+    let jobs = std::fs::read_dir(lab.store().root().join("jobs")).unwrap().count();
+    assert_eq!(jobs, 15, "the others were made");
 }
 
 fn a_damaged_job_is_refused() {

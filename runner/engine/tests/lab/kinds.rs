@@ -3,7 +3,7 @@
 use cache::ArtifactBuilder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use stages_core::{
     AnyStage, Context, Given, InputPort, Memo, OutputPort, Outputs, PortType, Ports, RelativeCost, Share,
     StageError, StageKind, erase,
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub(crate) fn all() -> &'static [Box<dyn AnyStage>] {
     static KINDS: LazyLock<Vec<Box<dyn AnyStage>>> =
-        LazyLock::new(|| vec![erase(Squares), erase(Dice), erase(Misbehave)]);
+        LazyLock::new(|| vec![erase(Squares), erase(Dice), erase(Misbehave), erase(Sum)]);
     &KINDS
 }
 
@@ -102,6 +102,55 @@ impl StageKind for Dice {
 
     fn run(&self, _: &NoConfig, context: &Context) -> Result<Outputs, StageError> {
         outputs(context, "4")
+    }
+}
+
+/// Settings of a sum.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SumConfig {
+    /// The number of parts.
+    parts: u64,
+}
+
+/// A sum of squares, of which other machines compute the squares; the square of 13 fails.
+struct Sum;
+
+impl Sum {
+    fn square(context: &Context, n: u64) -> Result<u64, StageError> {
+        let memo = Memo::new("square", &[&n.to_le_bytes()], format!("square {n}"));
+        let value = context.memo(&memo, || match n {
+            13 => Err(StageError::new("13 is unlucky")),
+            n => Ok((n * n).to_string().into_bytes()),
+        })?;
+        let text = context.store.blob(value.blob)?;
+        Ok(String::from_utf8_lossy(&text).parse().unwrap())
+    }
+}
+
+impl StageKind for Sum {
+    type Config = SumConfig;
+    const NAME: &'static str = "test/sum";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "A sum of squares.";
+    const HAS_PARTS: bool = true;
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: OUTPUT,
+    };
+
+    fn run(&self, config: &SumConfig, context: &Context) -> Result<Outputs, StageError> {
+        if let Some(parts) = &context.parts {
+            parts.run((0..config.parts).map(Value::from).collect())?;
+            context.log(format!("{} parts elsewhere", config.parts));
+        }
+        let squares: Result<Vec<u64>, StageError> =
+            (0..config.parts).map(|n| Self::square(context, n)).collect();
+        outputs(context, &squares?.iter().sum::<u64>().to_string())
+    }
+
+    fn run_part(&self, _: &SumConfig, context: &Context, part: Value) -> Result<(), StageError> {
+        Self::square(context, part.as_u64().unwrap()).map(drop)
     }
 }
 

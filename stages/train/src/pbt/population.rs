@@ -8,15 +8,18 @@ use crate::stored_states::SavedState;
 use crate::train_state::TrainState;
 use cache::{Artifact, ArtifactDigest, BlobRef, canonical_json};
 use rayon::ThreadPoolBuilder;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use stages_core::error::Cause;
 use stages_core::event::EventSink;
 use stages_core::{Context, Memo, StageError, StageEvent};
 use stages_numerics::random::Random;
 use stages_policy::Policy;
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The names of the streams of random numbers: of first settings, of selection, and of the members' seeds.
 const FIRST: u64 = u64::from_le_bytes(*b"pbtfirst");
@@ -43,6 +46,19 @@ struct Individual {
     parent: Option<usize>,
     /// The train state from which the member goes on, and the seed of that state's environments.
     from: Option<(BlobRef, u64)>,
+}
+
+/// The training of a member in a round, as another machine is told of it. The settings are the bits of their
+/// values: the text of a number may read back as another.
+#[derive(Debug, Serialize, Deserialize)]
+struct Part {
+    member: usize,
+    settings: BTreeMap<String, u64>,
+    seed: u64,
+    from: Option<(BlobRef, u64)>,
+    until: u64,
+    interval: u64,
+    total: u64,
 }
 
 /// The result of a population's training.
@@ -140,6 +156,7 @@ impl Population<'_> {
         members: &[Individual],
         (until, interval, total): (u64, u64, u64),
     ) -> Result<Vec<Option<BlobRef>>, StageError> {
+        self.elsewhere(members, (until, interval, total))?;
         let threads = self.context.threads.max(1);
         let side_by_side = threads.min(members.len());
         let (next, done) = (
@@ -152,7 +169,7 @@ impl Population<'_> {
             loop {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 let Some(member) = members.get(i) else { return };
-                let result = self.segment(i, member, (until, interval), &done);
+                let result = self.segment(i, member, (until, interval), (i, &done));
                 let failed = result.is_err();
                 results.lock().unwrap_or_else(PoisonError::into_inner)[i] = Some(result);
                 if failed {
@@ -174,15 +191,81 @@ impl Population<'_> {
         results.into_iter().flatten().collect()
     }
 
-    /// The train state of member `i` at the end of a round, from the store if it is cached.
-    fn segment(
+    /// Trains on other machines, if there are any, those members that are not cached: their train states are
+    /// then in the store.
+    fn elsewhere(
         &self,
-        i: usize,
-        member: &Individual,
-        (until, interval): (u64, u64),
-        progress: &Arc<Progress>,
-    ) -> Result<Option<BlobRef>, StageError> {
-        let settings = self.config.member(&member.settings, member.seed)?;
+        members: &[Individual],
+        (until, interval, total): (u64, u64, u64),
+    ) -> Result<(), StageError> {
+        let Some(machines) = self.context.parts.as_ref().filter(|_| !self.context.fresh) else {
+            return Ok(());
+        };
+        let (mut parts, mut memos) = (Vec::new(), Vec::new());
+        for (i, member) in members.iter().enumerate() {
+            let memo = self.memo(i, member, (until, interval))?;
+            if self.context.given().known(&memo)?.is_some() {
+                continue;
+            }
+            let bits = |(name, value): (&String, &f64)| (name.clone(), value.to_bits());
+            let part = Part {
+                member: i,
+                settings: member.settings.iter().map(bits).collect(),
+                seed: member.seed,
+                from: member.from,
+                until,
+                interval,
+                total,
+            };
+            parts.push(serde_json::to_value(part).map_err(|err| StageError::new(err.to_string()))?);
+            memos.push(memo);
+        }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        machines.run(parts)?;
+        let missing = memos.iter().filter(|memo| !self.appears(memo)).count();
+        if missing > 0 {
+            self.context.warn(
+                format!("{missing} members trained elsewhere cannot be used, and are trained here"),
+                Some("the machines differ in their numerics class, or the store shows their results late"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Waits until a memo that another machine has made is visible here; false if it does not become so.
+    fn appears(&self, memo: &Memo) -> bool {
+        /// A network file system may show a file so late.
+        const WAIT: Duration = Duration::from_secs(90);
+        let started = Instant::now();
+        loop {
+            match self.context.given().known(memo) {
+                Ok(Some(_)) => return true,
+                _ if started.elapsed() > WAIT || self.context.cancel.is_cancelled() => return false,
+                _ => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
+    }
+
+    /// Trains a member as another machine asks for it.
+    pub(super) fn train_part(&self, part: Value) -> Result<(), StageError> {
+        let part: Part = serde_json::from_value(part)
+            .map_err(|err| StageError::new(format!("the member to train cannot be read: {err}")))?;
+        let value = |(name, bits): (String, u64)| (name, f64::from_bits(bits));
+        let member = Individual {
+            settings: part.settings.into_iter().map(value).collect(),
+            seed: part.seed,
+            parent: None,
+            from: part.from,
+        };
+        let progress = Arc::new(Progress::new(self.context, 1, part.total));
+        self.segment(part.member, &member, (part.until, part.interval), (0, &progress))?;
+        Ok(())
+    }
+
+    /// The memo of member `i`'s train state at the end of a round.
+    fn memo(&self, i: usize, member: &Individual, (until, interval): (u64, u64)) -> Result<Memo, StageError> {
         let text = |err: serde_json::Error| StageError::new(err.to_string());
         let with = serde_json::to_value(&self.config.with).map_err(text)?;
         let explored = serde_json::to_value(&member.settings).map_err(text)?;
@@ -198,11 +281,26 @@ impl Population<'_> {
         ];
         let names = self.names.iter().map(Vec::as_slice);
         let parts: Vec<&[u8]> = names.chain(own.iter().map(String::as_bytes)).collect();
-        let memo = Memo::new("train/pbt member v1", &parts, format!("member {i} until step {until}"));
+        let label = format!("member {i} until step {until}");
+        Ok(Memo::new("train/pbt member v1", &parts, label))
+    }
+
+    /// The train state of member `i` at the end of a round, from the store if it is cached. Its progress is
+    /// that of the member of `slot`.
+    fn segment(
+        &self,
+        i: usize,
+        member: &Individual,
+        (until, interval): (u64, u64),
+        (slot, progress): (usize, &Arc<Progress>),
+    ) -> Result<Option<BlobRef>, StageError> {
+        let settings = self.config.member(&member.settings, member.seed)?;
+        let memo = self.memo(i, member, (until, interval))?;
         let context = Context {
             threads: rayon::current_num_threads(),
             events: Arc::new(MemberEvents {
                 member: i,
+                slot,
                 parent: self.context.events.clone(),
                 progress: progress.clone(),
             }),
@@ -233,7 +331,7 @@ impl Population<'_> {
                 Err(err) => Err(err),
             }
         })?;
-        progress.set(i, until);
+        progress.set(slot, i, until);
         // Its checkpoints are needed no more, and a leftover does no harm.
         let _ = fs::remove_dir_all(self.context.store.scratch_path(memo.key));
         Ok((blob.size > 0).then_some(blob))
@@ -355,8 +453,8 @@ impl Progress {
         }
     }
 
-    fn set(&self, member: usize, step: u64) {
-        self.done[member].store(step, Ordering::Relaxed);
+    fn set(&self, slot: usize, member: usize, step: u64) {
+        self.done[slot].store(step, Ordering::Relaxed);
         let done = self.done.iter().map(|done| done.load(Ordering::Relaxed)).sum();
         self.events.emit(StageEvent::Progress {
             done,
@@ -369,6 +467,7 @@ impl Progress {
 /// Passes on the events of a member, under the member's name.
 struct MemberEvents {
     member: usize,
+    slot: usize,
     parent: Arc<dyn EventSink>,
     progress: Arc<Progress>,
 }
@@ -377,7 +476,7 @@ impl EventSink for MemberEvents {
     fn emit(&self, event: StageEvent) {
         let member = self.member;
         match event {
-            StageEvent::Progress { done, .. } => self.progress.set(member, done),
+            StageEvent::Progress { done, .. } => self.progress.set(self.slot, member, done),
             StageEvent::Log { line } => self.parent.emit(StageEvent::Log {
                 line: format!("member {member}: {line}"),
             }),

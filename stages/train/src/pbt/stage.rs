@@ -6,7 +6,7 @@ use crate::settings::Common;
 use crate::stage::{ENV, INIT, MANY_DEVICES, OUTPUTS};
 use crate::{metrics, warm_start};
 use cache::ArtifactBuilder;
-use serde_json::json;
+use serde_json::{Value, json};
 use stages_core::{Context, Outputs, PlanContext, Planned, PortType, Ports, StageError, StageKind};
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
@@ -26,6 +26,7 @@ impl StageKind for Pbt {
     const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
     const WORK_UNITS: Option<&'static str> = Some("with.total_timesteps");
     const UNTIL: Option<&'static str> = Some("until");
+    const HAS_PARTS: bool = true;
     const PORTS: Ports = Ports {
         inputs: &[ENV, INIT],
         outputs: OUTPUTS,
@@ -37,37 +38,52 @@ impl StageKind for Pbt {
     }
 
     fn run(&self, config: &PbtConfig, context: &Context) -> Result<Outputs, StageError> {
-        config.check()?;
-        let env = context.input(ENV.name)?;
         let init = warm_start::policy(&context.given(), warm_start::PORT)?;
-        let common = config.member(&BTreeMap::new(), 0)?.common().clone();
-        let class = common.numerics_class(config.device().0);
-        if class != stages_numerics::class::numerics_class() {
-            context.numerics_class.get_or_init(|| class.clone());
-        }
-        let given = context.given();
-        let first = given
-            .optional(warm_start::PORT)
-            .map(|input| input.digest.as_bytes().to_vec());
-        let mut names = vec![
-            String::from(config.trainer).into_bytes(),
-            env.digest.as_bytes().to_vec(),
-            first.unwrap_or_default(),
-            class.into_bytes(),
-        ];
-        if common.rollouts.precision == Precision::Bf16 {
-            names.push(Path::detect().order().as_bytes().to_vec());
-        }
-        let population = Population {
-            config,
-            context,
-            env: (env.digest, &env.artifact),
-            init: init.as_ref(),
-            names,
-        };
+        let (population, common) = population(config, context, init.as_ref())?;
         let trained = population.train()?;
         store(config, &common, context, init.as_ref(), trained)
     }
+
+    fn run_part(&self, config: &PbtConfig, context: &Context, part: Value) -> Result<(), StageError> {
+        let init = warm_start::policy(&context.given(), warm_start::PORT)?;
+        population(config, context, init.as_ref())?.0.train_part(part)
+    }
+}
+
+/// The population of a stage, and the settings that its members share.
+fn population<'a>(
+    config: &'a PbtConfig,
+    context: &'a Context,
+    init: Option<&'a Policy>,
+) -> Result<(Population<'a>, Common), StageError> {
+    config.check()?;
+    let env = context.input(ENV.name)?;
+    let common = config.member(&BTreeMap::new(), 0)?.common().clone();
+    let class = common.numerics_class(config.device().0);
+    if class != stages_numerics::class::numerics_class() {
+        context.numerics_class.get_or_init(|| class.clone());
+    }
+    let given = context.given();
+    let first = given
+        .optional(warm_start::PORT)
+        .map(|input| input.digest.as_bytes().to_vec());
+    let mut names = vec![
+        String::from(config.trainer).into_bytes(),
+        env.digest.as_bytes().to_vec(),
+        first.unwrap_or_default(),
+        class.into_bytes(),
+    ];
+    if common.rollouts.precision == Precision::Bf16 {
+        names.push(Path::detect().order().as_bytes().to_vec());
+    }
+    let population = Population {
+        config,
+        context,
+        env: (env.digest, &env.artifact),
+        init,
+        names,
+    };
+    Ok((population, common))
 }
 
 /// Stores the best member's policy and the population's metrics.

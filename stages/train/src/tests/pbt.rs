@@ -7,9 +7,12 @@ use crate::Ppo;
 use crate::pbt::Pbt;
 use crate::pbt::settings::PbtConfig;
 use serde_json::Value;
+use stages_core::RunParts;
 use stages_core::error::Cause;
 use stages_numerics::random::Random;
 use stages_policy::Policy;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A population on CartPole whose best learning rates learn, and whose worst do not.
 fn config(members: usize, total: u64, interval: u64) -> PbtConfig {
@@ -73,6 +76,68 @@ fn same_bytes_for_any_number_of_threads() {
     for threads in [2, 3, 8] {
         assert!(one == trained(&config, threads), "{threads} threads");
     }
+}
+
+/// Other machines, each with its own connection to the store.
+struct Machines {
+    config: PbtConfig,
+    home: PathBuf,
+    parts: AtomicUsize,
+    /// The part that fails.
+    fails: Option<usize>,
+}
+
+impl RunParts for Machines {
+    fn run(&self, parts: Vec<Value>) -> Result<(), StageError> {
+        let ended: Vec<Result<(), StageError>> = std::thread::scope(|scope| {
+            let run = |part| {
+                if Some(self.parts.fetch_add(1, Ordering::Relaxed)) == self.fails {
+                    return Err(StageError::new("the machine burns"));
+                }
+                let context = context_of(&self.home);
+                // As it is sent.
+                let text = serde_json::to_string(&part).unwrap();
+                Pbt.run_part(&self.config, &context, serde_json::from_str(&text).unwrap())
+            };
+            let threads: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || run(part))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        ended.into_iter().collect()
+    }
+}
+
+#[test]
+fn members_on_other_machines_give_the_same_bytes() {
+    let config = config(4, 3072, 1024);
+    let wanted = trained(&config, 2).0;
+    let home = tempfile::tempdir().unwrap();
+    let run = |fails| {
+        let machines = Arc::new(Machines {
+            config: config.clone(),
+            home: home.path().to_owned(),
+            parts: AtomicUsize::new(0),
+            fails,
+        });
+        let context = Context {
+            parts: Some(machines.clone()),
+            ..context_of(home.path())
+        };
+        let computed = || context.memos.names();
+        let result = Pbt.run(&config, &context);
+        (
+            result.map(|_| computed()),
+            machines.parts.load(Ordering::Relaxed),
+            context,
+        )
+    };
+    let (failed, parts, _) = run(Some(5));
+    assert_eq!(failed.unwrap_err().message, "the machine burns");
+    assert_eq!(parts, 8, "two rounds");
+    let (computed, parts, mut context) = run(None);
+    assert!(computed.unwrap().is_empty(), "nothing is trained here");
+    assert_eq!(parts, 5, "what the others of the failed round have made stays");
+    context.parts = None;
+    assert!(outputs(Pbt, &config, &context) == wanted);
 }
 
 /// A replay buffer, and a population, go along with a state that is taken over.
