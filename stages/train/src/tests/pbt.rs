@@ -7,7 +7,7 @@ use crate::Ppo;
 use crate::pbt::Pbt;
 use crate::pbt::settings::PbtConfig;
 use serde_json::Value;
-use stages_core::RunParts;
+use stages_core::{RunParts, StageError};
 use stages_core::error::Cause;
 use stages_numerics::random::Random;
 use stages_policy::Policy;
