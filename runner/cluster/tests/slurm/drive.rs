@@ -150,6 +150,8 @@ fn outcome(executor: &dyn Executor, store: &Store, text: &str, control: &Control
         inputs: BTreeMap::new(),
         sources: Vec::new(),
         threads: 1,
+        part: None,
+        has_parts: false,
         fresh: false,
         log: store.root().join("log"),
         upstream: None,

@@ -82,6 +82,8 @@ impl Home {
             inputs: BTreeMap::new(),
             sources: Vec::new(),
             threads: 1,
+            part: None,
+            has_parts: false,
             fresh: false,
             log: "/nowhere".into(),
             upstream: None,
