@@ -71,7 +71,7 @@ impl Settings {
     /// # Errors
     /// The field that is wrong, the reason, and the remedy.
     pub fn check(&self) -> Result<(), (&'static str, &'static str, &'static str)> {
-        let (jobs, threads) = match self {
+        let threads = match self {
             Self::Slurm(slurm) if slurm.store == Sharing::Remote => {
                 return Err((
                     "store",
@@ -79,13 +79,21 @@ impl Settings {
                     "write `store: shared`, and put the home on a file system that the nodes share",
                 ));
             }
-            Self::Slurm(slurm) => (slurm.max_jobs, slurm.threads),
-            Self::Ray(ray) => (ray.max_jobs, ray.threads),
+            Self::Slurm(slurm) => slurm.threads,
+            Self::Ray(ray) => ray.threads,
         };
-        match (jobs, threads) {
+        match (self.max_jobs(), threads) {
             (0, _) => Err(("max_jobs", "no job could run", "write a number from 1")),
             (_, 0) => Err(("threads", "no job could run", "write a number from 1")),
             _ => Ok(()),
+        }
+    }
+
+    /// The maximum number of tasks in the queue and running.
+    pub fn max_jobs(&self) -> usize {
+        match self {
+            Self::Slurm(slurm) => slurm.max_jobs,
+            Self::Ray(ray) => ray.max_jobs,
         }
     }
 

@@ -6,7 +6,7 @@ use crate::output;
 use crate::project::{PipelineArgs, Project, Reach};
 use crate::session::Session;
 use clap::Args;
-use runner_engine::executor::Elsewhere;
+use runner_cluster::settings::Settings as Executor;
 use runner_engine::{self as engine, Failure, Planned, PlannedJob, Prediction, row, text};
 use runner_history::ResolvedPipeline;
 use runner_pipeline::{Isolation, Work};
@@ -143,12 +143,9 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         ));
     }
     out.push('\n');
-    out.extend(
-        options
-            .elsewhere
-            .iter()
-            .map(|(name, elsewhere)| jobs(name, elsewhere, &planned)),
-    );
+    for (name, settings) in &settings {
+        out += &jobs(name, settings, &planned);
+    }
     out.extend(search.as_ref().map(searched));
     out.push_str(&programs(&project, &planned));
     output::print(&out)
@@ -165,7 +162,7 @@ fn request(job: &PlannedJob) -> String {
 }
 
 /// The jobs of an executor in one line.
-fn jobs(name: &str, elsewhere: &Elsewhere, planned: &[Planned]) -> String {
+fn jobs(name: &str, settings: &Executor, planned: &[Planned]) -> String {
     let of_it = |stage: &&Planned| stage.job.as_ref().is_some_and(|job| job.executor == name);
     let stages: Vec<&Planned> = planned.iter().filter(of_it).collect();
     let bytes: u64 = stages
@@ -174,7 +171,11 @@ fn jobs(name: &str, elsewhere: &Elsewhere, planned: &[Planned]) -> String {
         .map(|job| job.move_bytes)
         .sum();
     let seconds: Vec<f64> = stages.iter().filter_map(|stage| stage.expected_seconds).collect();
-    let mut line = format!("{name}: {} jobs, at most {} at a time", stages.len(), elsewhere.jobs);
+    let mut line = format!(
+        "{name}: {} jobs, at most {} at a time",
+        stages.len(),
+        settings.max_jobs()
+    );
     if bytes > 0 {
         line += &format!("; {} to be moved to the remote first", text::size(bytes));
     }

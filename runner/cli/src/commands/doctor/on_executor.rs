@@ -3,20 +3,41 @@
 use super::Finding;
 use crate::commands::executors;
 use crate::interrupt;
+use crate::output;
 use crate::session::{PROGRAM, Session, temporary_directory};
 use runner_cluster::Launch;
 use runner_engine::executor::{JobStore, Limits, Machine, clock, probe};
 use runner_engine::{Failure, text};
 use runner_sandbox::this_program;
-use stages_core::event::Silent;
-use std::sync::Arc;
+use stages_core::{EventSink, StageEvent};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The difference of two clocks from which on it is a problem, in seconds: timestamps of runs are then wrong.
 const SKEW: f64 = 2.0;
 
-/// The longest wait for the job.
-const WAIT: Duration = Duration::from_secs(600);
+/// Prints what happens to the job, each line once: it may wait in a queue, or for a cluster that is away.
+#[derive(Default)]
+struct Told(Mutex<BTreeSet<String>>);
+
+impl EventSink for Told {
+    fn emit(&self, event: StageEvent) {
+        let line = match event {
+            StageEvent::Progress { message, .. } => message,
+            StageEvent::Warning { message, .. } => format!("warning: {message}"),
+            _ => return,
+        };
+        if self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(line.clone())
+        {
+            output::say(&line);
+        }
+    }
+}
 
 pub(super) fn findings(session: &Session, name: &str) -> Result<Vec<Finding>, Failure> {
     let home = session.home(None);
@@ -43,11 +64,11 @@ pub(super) fn findings(session: &Session, name: &str) -> Result<Vec<Finding>, Fa
     let limits = Limits {
         cancel: control.cancel,
         kill: control.kill,
-        timeout: Some(WAIT),
+        timeout: None,
         grace: Duration::from_secs(5),
     };
     let scratch = temporary_directory()?;
-    let events: Arc<dyn stages_core::EventSink> = Arc::new(Silent);
+    let events: Arc<dyn EventSink> = Arc::new(Told::default());
     let (began, asked) = (Instant::now(), clock());
     let log = scratch.path().join("log");
     let (machine, done) = probe(&*executor, &store, elsewhere.store, log, &events, &limits)?;
