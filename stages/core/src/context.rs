@@ -29,8 +29,8 @@ impl CancelToken {
 
 /// Runs parts of a stage's work on other machines.
 pub trait RunParts: Send + Sync {
-    /// Runs each part by [`crate::StageKind::run_part`] on one of the machines, all at the same time, and waits
-    /// for them. Their results are the memos that they make.
+    /// Runs each part by [`crate::StageKind::run_part`] on one of the machines, all at the same time, and
+    /// waits for them. Their results are the memos that they make.
     ///
     /// # Errors
     /// The error of a part that failed.

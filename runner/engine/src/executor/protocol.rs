@@ -1,7 +1,7 @@
 //! The protocol between the engine and a worker: JSON lines over the worker's standard input and output.
 //!
-//! The engine writes the [`Job`](super::Job), then answers to parts, and optionally [`STOP`]. End of file on the worker's
-//! standard input means that its parent has exited, and the worker exits too.
+//! The engine writes the [`Job`](super::Job), then answers to parts, and optionally [`STOP`]. End of file on
+//! the worker's standard input means that its parent has exited, and the worker exits too.
 
 use super::job::Done;
 use cache::WorkerReport;
@@ -20,8 +20,8 @@ pub enum Message {
     Event(StageEvent),
     /// A metric: its name, its step and the bits of its value, since JSON cannot represent non-finite values.
     Metric(String, u64, u64),
-    /// A part of the stage's work, which the engine runs on another machine, and its number among the worker's
-    /// parts; the engine answers with a [`Reply`].
+    /// A part of the stage's work, which the engine runs on another machine, and its number among the
+    /// worker's parts; the engine answers with a [`Reply`].
     Part(u64, Value),
     /// The state of the upstream store, sent before the last message.
     Upstream(WorkerReport),
