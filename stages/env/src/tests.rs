@@ -22,6 +22,7 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        parts: None,
         numerics_class: Default::default(),
     }
 }

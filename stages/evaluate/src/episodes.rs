@@ -183,6 +183,7 @@ mod tests {
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
+            parts: None,
             numerics_class: Default::default(),
         };
         let mut env = Counting(spec, vec![0; 4]);

@@ -61,6 +61,7 @@ fn try_run(bench: &Bench, with: Value, threads: usize, cancel: CancelToken) -> R
         cancel,
         fresh: false,
         memos: Default::default(),
+        parts: None,
         numerics_class: Default::default(),
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -26,6 +26,7 @@ fn context(home: &Path) -> Context {
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        parts: None,
         numerics_class: Default::default(),
     }
 }

@@ -53,6 +53,7 @@ impl Workplace {
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
+            parts: None,
             numerics_class: Default::default(),
         };
         Self { context, _home: home }

@@ -149,6 +149,7 @@ impl Bench {
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
+            parts: None,
             numerics_class: Default::default(),
         };
         let outputs = kind.run(&config, &context)?;
