@@ -90,7 +90,8 @@ struct Slot {
     /// The cached result to compare the recomputed result with.
     check: Option<Hit>,
     retries: u32,
-    healed: bool,
+    /// The number of times that the stage ran again because of damage that it found.
+    heals: u32,
     /// The number of rejected remote blobs at the time of the last recovery.
     refusals: usize,
     /// True if it has been reported that another process holds the lock of the stage's action.

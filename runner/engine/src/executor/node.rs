@@ -76,7 +76,11 @@ fn run(
     }
     let executor = WorkerProcess::new(store, file_types)
         .map_err(|err| StageError::new(format!("cannot determine the path of this program: {err}")))?;
-    let done = executor.run(job, events, limits)?;
+    let done = executor.run(job, events, limits).map_err(|err| StageError {
+        // The fault of this machine, or of somebody on it: another may do better.
+        cause: if executor.was_killed() { Cause::Store } else { err.cause },
+        ..err
+    })?;
     if is_node {
         return send(store, done);
     }

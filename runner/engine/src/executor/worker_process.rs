@@ -19,6 +19,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
@@ -32,9 +33,16 @@ pub struct WorkerProcess {
     store: Store,
     file_types: &'static [FileType],
     sandbox: Sandbox,
+    /// True once a worker was killed, and not by this program.
+    was_killed: AtomicBool,
 }
 
 impl WorkerProcess {
+    /// True if a worker was killed by the system, or by somebody else.
+    pub(super) fn was_killed(&self) -> bool {
+        self.was_killed.load(Ordering::Relaxed)
+    }
+
     /// Workers run this same program, even if its file is replaced meanwhile; `file_types` check what
     /// external programs write.
     ///
@@ -47,6 +55,7 @@ impl WorkerProcess {
             program,
             store: store.clone(),
             file_types,
+            was_killed: AtomicBool::new(false),
         })
     }
 }
@@ -273,7 +282,10 @@ impl Executor for WorkerProcess {
             (None, None) if limits.cancel.is_cancelled() || limits.kill.is_cancelled() => {
                 Err(StageError::interrupted())
             }
-            (None, None) => Err(died(status, &stderr)),
+            (None, None) => {
+                self.was_killed.fetch_or(status.signal() == Some(9), Ordering::Relaxed);
+                Err(died(status, &stderr))
+            }
         }
     }
 }

@@ -9,6 +9,9 @@ use stages_core::error::Cause;
 use stages_core::{StageError, StageEvent};
 use std::collections::BTreeSet;
 
+/// The maximum number of times that a stage runs again because of damage that it found.
+const HEALS: u32 = 100;
+
 impl Scheduler<'_, '_, '_> {
     pub(super) fn ended(&mut self, i: usize, outcome: Outcome) {
         let State::Running(prepared, share, lock) =
@@ -45,7 +48,8 @@ impl Scheduler<'_, '_, '_> {
                 // progress.
                 let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);
                 let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
-                if (self.slots[i].healed && !further) || self.stopping {
+                let heals = self.slots[i].heals;
+                if (heals > 0 && !further) || heals >= HEALS || self.stopping {
                     let err = StageError {
                         cause: Cause::Store,
                         ..err
@@ -81,7 +85,7 @@ impl Scheduler<'_, '_, '_> {
 
     /// Reruns the stages that produced the damaged inputs of `i`, and then `i`.
     fn heal(&mut self, i: usize, err: StageError, damaged: &[ArtifactDigest]) {
-        self.slots[i].healed = true;
+        self.slots[i].heals += 1;
         // Most damage is nobody's concern once it is healed.
         if err.hint.is_some() {
             let (message, hint) = (err.message, err.hint);

@@ -13,6 +13,7 @@ tests![
     a_time_limit_counts_on_the_node,
     parts_of_a_stage_run_on_nodes,
     a_part_that_fails_fails_its_stage,
+    a_killed_worker_is_the_machines_fault,
     a_damaged_job_is_refused,
     a_batch_runs_what_has_no_result,
 ];
@@ -82,6 +83,14 @@ fn a_time_limit_counts_on_the_node() {
         .set("timeout", "1s");
     let ran = Lab::with_workers().run_with(text, Setup::there());
     assert!(ran.log.contains("time limit"), "{}", ran.log);
+}
+
+fn a_killed_worker_is_the_machines_fault() {
+    let ran = Lab::with_workers().run_with(act("killed"), Setup::there());
+    assert!(ran.error("a").contains("SIGKILL"), "{}", ran.log);
+    assert_eq!(ran.summary.exit_code(), 3, "a cluster tries another machine");
+    let here = Lab::with_workers().run_with(act("killed"), Setup::default());
+    assert_eq!(here.summary.exit_code(), 1);
 }
 
 fn sum(parts: u64) -> PipelineText {
