@@ -74,12 +74,12 @@ pub fn run_job_file(
     sink.emit(StageEvent::Log {
         line: format!("runs on {}", host()),
     });
-    let result =
-        run_on_node(&job, file_types, open_upstream, &sink, control).map_err(|(err, _)| match err.cause {
-            // A cluster signals all processes of a job: the stage's program may end before this one notices.
-            Cause::Failed if is_stopped(control) => StageError::interrupted(),
-            _ => err,
-        });
+    let result = run_on_node(&job, file_types, open_upstream, &sink, control);
+    let result = result.map_err(|failed| match failed.0 {
+        // A cluster signals all processes of a job: the stage's program may end before this one notices.
+        err if err.cause == Cause::Failed && is_stopped(control) => StageError::interrupted(),
+        err => err,
+    });
     let code = u8::from(result.is_err());
     events.write();
     let message = match result {

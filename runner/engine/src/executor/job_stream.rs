@@ -52,7 +52,8 @@ pub fn run_job_stream(file_types: &'static [FileType], open_upstream: OpenUpstre
             Lines.write(&Message::Done(done));
             0
         }
-        Err((err, report)) => {
+        Err(failed) => {
+            let (err, report) = *failed;
             Lines.write(&Message::Upstream(report));
             Lines.write(&Message::Failed(err));
             1

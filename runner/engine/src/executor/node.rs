@@ -27,7 +27,7 @@ pub(super) fn run_on_node(
     open_upstream: OpenUpstream,
     events: &Arc<dyn EventSink>,
     control: &Control,
-) -> Result<Done, (StageError, WorkerReport)> {
+) -> Result<Done, Box<(StageError, WorkerReport)>> {
     let started = Instant::now();
     let limits = Limits {
         cancel: control.cancel.clone(),
@@ -37,10 +37,10 @@ pub(super) fn run_on_node(
     };
     let store = job
         .open_store(open_upstream)
-        .map_err(|err| (err.into(), WorkerReport::default()))?;
+        .map_err(|err| Box::new((err.into(), WorkerReport::default())))?;
     let done = run(job, &store, file_types, events, &limits).map_err(|err| {
         let report = store.upstream().map(cache::Upstream::worker_report);
-        (err, report.unwrap_or_default())
+        Box::new((err, report.unwrap_or_default()))
     })?;
     if let JobStore::Node { bound, .. } = job.store {
         // Its only purpose is to save fetches.

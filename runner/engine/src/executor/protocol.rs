@@ -13,6 +13,7 @@ use stages_core::{StageError, StageEvent};
 pub const STOP: &str = "stop";
 
 /// A message of a worker.
+#[allow(clippy::large_enum_variant, reason = "few messages exist at a time")]
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {

@@ -109,7 +109,8 @@ impl RunPart for NoParts {
     }
 }
 
-/// What is heard of a worker.
+/// A sign of a worker, or of one of its parts.
+#[allow(clippy::large_enum_variant, reason = "few of them exist at a time")]
 enum Heard {
     Message(Message),
     /// A line that is no message.

@@ -26,16 +26,19 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     pub(super) fn all(executors: &'a BTreeMap<String, Box<dyn Executor>>, options: &Options) -> Vec<Self> {
-        let site = |(name, executor): (&'a String, &'a Box<dyn Executor>)| {
+        let site = |name: &'a String, executor: &'a dyn Executor| {
             Some(Self {
                 name,
-                executor: &**executor,
+                executor,
                 properties: options.elsewhere.get(name)?.clone(),
                 running: 0,
                 ready: BTreeSet::new(),
             })
         };
-        executors.iter().filter_map(site).collect()
+        executors
+            .iter()
+            .filter_map(|(name, executor)| site(name, &**executor))
+            .collect()
     }
 }
 
