@@ -7,9 +7,11 @@ use crate::options::Options;
 use crate::prepare::Prepared;
 use crate::text;
 use cache::{
-    ActionRecord, Artifact, ArtifactDigest, Hit, KeyHasher, Store, Upstream, WorkerReport, canonical_json,
+    ActionRecord, Artifact, ArtifactDigest, BlobRef, Hit, KeyHasher, Store, Upstream, WorkerReport,
+    canonical_json,
 };
 use runner_pipeline::{Node, Work};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use stages_core::error::Cause;
 use stages_core::python::installed_packages;
@@ -207,6 +209,14 @@ impl RunPart for Parts<'_> {
             .field(self.job.key.as_bytes())
             .field(canonical_json(&part))
             .action_key();
+        if let (JobStore::Node { .. }, Some(upstream)) =
+            (&self.action.job_store, self.action.store.upstream())
+        {
+            // What it goes on from may have been made here.
+            let mut needed = blobs_of(&part);
+            needed.retain(|blob| self.action.store.has_here(*blob));
+            upstream.send(&needed)?;
+        }
         let job = Job {
             key,
             part: Some(part),
@@ -215,6 +225,18 @@ impl RunPart for Parts<'_> {
         };
         let done = self.action.executor.run(&job, &self.events, self.limits)?;
         take_report(self.action, done.upstream)
+    }
+}
+
+/// The blobs that a part names, wherever in it.
+fn blobs_of(part: &Value) -> Vec<BlobRef> {
+    if let Ok(blob) = BlobRef::deserialize(part) {
+        return vec![blob];
+    }
+    match part {
+        Value::Array(items) => items.iter().flat_map(blobs_of).collect(),
+        Value::Object(fields) => fields.values().flat_map(blobs_of).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -274,4 +296,17 @@ fn damaged(store: &Store, digests: impl IntoIterator<Item = ArtifactDigest>) -> 
         .into_iter()
         .filter(|&digest| !store.artifact(digest).is_ok_and(|artifact| sound(&artifact)))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_blobs_that_a_part_names_are_found() {
+        let blobs = [BlobRef::of(b"a"), BlobRef::of(b"b")];
+        let part = json!({ "from": [blobs[0], 7], "more": { "deep": [[blobs[1]]] }, "step": 3 });
+        assert_eq!(blobs_of(&part), blobs);
+        assert!(blobs_of(&json!({ "from": null, "blob": "x", "size": 1 })).is_empty());
+    }
 }
