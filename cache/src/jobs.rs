@@ -1,4 +1,4 @@
-//! What the jobs of clusters leave in the store: a folder for each batch of jobs, and copies of the program,
+//! The leftovers of clusters' jobs in the store: a folder for each batch of jobs, and copies of the program,
 //! by digest. The executors write them; the store counts and drops them.
 
 use crate::error::Result;

@@ -115,7 +115,7 @@ pub(crate) enum Life {
     Dead,
 }
 
-/// What this process has seen of other owners.
+/// The signs of life of other owners, as this process has seen them.
 #[derive(Debug)]
 pub(crate) struct Observer {
     pub place: Place,

@@ -135,7 +135,7 @@ impl World {
         }
     }
 
-    /// Whether an owner may use what it holds, by its own clock.
+    /// True if an owner may use what it holds, by its own clock.
     fn is_alive(&self, who: Actor) -> bool {
         let actor = &self.actors[who];
         !self.rules.watches_clock || !actor.lost && self.now - actor.renewed < LOST
@@ -258,7 +258,7 @@ impl World {
         vec![world.at(who, next)]
     }
 
-    /// What follows from a list of the directory of owners.
+    /// The worlds that follow from a list of the directory of owners.
     fn list(&self, who: Actor, markers: Markers, owners: Owners, epoch: u8) -> Vec<Self> {
         let is_run = self.actors[who].role == Run;
         let is_looked_at =

@@ -22,7 +22,7 @@ use runner_engine::executor::Executor;
 use settings::Settings;
 use std::path::PathBuf;
 
-/// What an executor of a run is started with.
+/// The arguments with which an executor of a run is started.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The executor's name in `config.yaml`.

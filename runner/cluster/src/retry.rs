@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// What follows from ends, as text.
+    /// The steps that follow from ends, as text.
     fn follow(attempts: &mut Attempts, policy: Policy, ends: Vec<Ended>) -> String {
         let said = ends.iter().map(|ended| match attempts.next(policy, ended) {
             Next::Finish(_) => "done".to_owned(),

@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-/// How the nodes reach the store.
+/// The way of the nodes to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
@@ -164,7 +164,7 @@ pub struct Slurm {
     pub options: Vec<String>,
     /// The path of this program on the nodes; by default a copy in the home.
     pub program: Option<PathBuf>,
-    /// How the nodes reach the store: they see its directory.
+    /// The way of the nodes to the store: they see its directory.
     pub store: Sharing,
     /// The time after which the locks of a silent machine are taken over.
     #[serde(deserialize_with = "interval")]
@@ -237,7 +237,7 @@ pub struct Ray {
     pub program: Option<PathBuf>,
     /// The number of times that a job is submitted again after a fault of a machine.
     pub retries: u32,
-    /// How the nodes reach the store.
+    /// The way of the nodes to the store.
     pub store: Sharing,
     /// The directory of a node's own store; by default in its directory for temporary files.
     pub node_dir: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What is sent and what stays here, exit codes, `plan --executor` and `doctor --executor`.
+//! The stages that are sent and those that stay here, exit codes, `plan --executor` and `doctor --executor`.
 
 use crate::lab::Lab;
 use runner_testkit::{Project, pipeline};

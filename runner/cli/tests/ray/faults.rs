@@ -1,4 +1,4 @@
-//! What is killed while a pipeline runs on Ray.
+//! Kills while a pipeline runs on Ray.
 
 use crate::{command, exec, on, remote_of, sweep};
 use runner_testkit::{Digests, Ended, Project, Ray, files, marked};

@@ -44,7 +44,7 @@ pub(super) struct Submission<'a> {
     pub grace: f64,
 }
 
-/// What the driver tells of a job.
+/// The news of a job from the driver.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Batch {
@@ -178,7 +178,7 @@ impl Driver {
         )
     }
 
-    /// What the driver printed last.
+    /// The last lines that the driver printed.
     fn last_lines(&self) -> String {
         locked(&self.tail)
             .iter()
