@@ -5,11 +5,10 @@ use super::executors;
 use crate::config;
 use crate::interrupt;
 use crate::session::{Session, temporary_directory};
-use runner_cluster::Launch;
+use cache::Store;
 use runner_cluster::settings::{Ray, Settings, Slurm};
 use runner_engine::Failure;
 use runner_engine::executor::{Limits, probe};
-use runner_sandbox::this_program;
 use serde::Serialize;
 use stages_core::event::Silent;
 use stages_core::{EventSink, StageError};
@@ -50,7 +49,8 @@ print(time.monotonic() - began)
 
 pub(super) fn measure(session: &Session, name: &str, jobs: usize) -> Result<Vec<Row>, Failure> {
     let home = session.home(None);
-    let settings = executors::take(&mut config::executors(&home)?, name, &home)?;
+    let store = session.store(&home)?;
+    let settings = executors::take(&mut config::executors(&home)?, name, &home, &store)?;
     let (what, bare) = match &settings {
         Settings::Slurm(slurm) => ("bare sbatch, one array", sbatch(slurm, jobs)?),
         Settings::Ray(ray) => ("bare ray.remote, a process each", remote(ray, jobs)?),
@@ -62,7 +62,7 @@ pub(super) fn measure(session: &Session, name: &str, jobs: usize) -> Result<Vec<
         milliseconds_a_job: seconds * 1e3 / jobs as f64,
         ratio,
     };
-    let ours = through(session, name, &settings, jobs)?;
+    let ours = through(&store, name, &settings, jobs)?;
     Ok(vec![
         row(what.to_owned(), bare, None),
         row(format!("executor {name}"), ours, Some(ours / bare)),
@@ -70,19 +70,8 @@ pub(super) fn measure(session: &Session, name: &str, jobs: usize) -> Result<Vec<
 }
 
 /// The seconds of jobs that read and write a small artifact each, asked for at once as by a run.
-fn through(session: &Session, name: &str, settings: &Settings, jobs: usize) -> Result<f64, Failure> {
-    let home = session.home(None);
-    let store = session.store(&home)?;
-    let program =
-        this_program().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
-    let launch = Launch {
-        name: name.to_owned(),
-        pipeline: "bench".to_owned(),
-        store: store.clone(),
-        program,
-    };
-    executors::raise_file_limit();
-    let executor = runner_cluster::start(settings, launch)?;
+fn through(store: &Store, name: &str, settings: &Settings, jobs: usize) -> Result<f64, Failure> {
+    let executor = executors::start_one(name, settings, "bench", store)?;
     let control = interrupt::control()?;
     let limits = Limits {
         cancel: control.cancel,
@@ -94,7 +83,7 @@ fn through(session: &Session, name: &str, settings: &Settings, jobs: usize) -> R
     let scratch = temporary_directory()?;
     let one = |i: usize| {
         let log = scratch.path().join(i.to_string());
-        probe(&*executor, &store, settings.elsewhere().store, log, &events, &limits)
+        probe(&*executor, store, settings.elsewhere().store, log, &events, &limits)
     };
     let began = Instant::now();
     let results: Vec<Result<_, StageError>> = std::thread::scope(|scope| {

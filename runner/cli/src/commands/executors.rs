@@ -2,6 +2,7 @@
 
 use crate::config;
 use crate::project::Project;
+use cache::Store;
 use runner_cluster::Launch;
 use runner_cluster::settings::Settings;
 use runner_engine::executor::{Executor, JobStore};
@@ -30,37 +31,24 @@ pub(crate) fn requested(
         return Ok(BTreeMap::new());
     }
     let mut all = config::executors(home)?;
-    let mut found = BTreeMap::new();
-    for name in names {
-        let settings = take(&mut all, name, home)?;
-        let is_remote = matches!(settings.elsewhere().store, JobStore::Node { .. });
-        if is_remote && project.store.upstream().is_none() {
-            return Err(no_remote(name, home));
-        }
-        found.insert(name.to_owned(), settings);
-    }
-    Ok(found)
-}
-
-/// The failure of an executor whose machines reach the store by a remote that is not configured.
-pub(crate) fn no_remote(name: &str, home: &Path) -> Failure {
-    let file = home.join(config::FILE);
-    Failure::usage(format!(
-        "the machines of the executor `{name}` have no way to the store"
-    ))
-    .hint(format!(
-        "configure `remote:` in `{}`, or write `store: shared`",
-        file.display()
-    ))
+    let found = names.into_iter().map(|name| {
+        let settings = take(&mut all, name, home, &project.store)?;
+        Ok((name.to_owned(), settings))
+    });
+    found.collect()
 }
 
 /// Removes an executor from those of a home.
+///
+/// # Errors
+/// If there is none of that name, or its machines have no way to the store.
 pub(crate) fn take(
     all: &mut BTreeMap<String, Settings>,
     name: &str,
     home: &Path,
+    store: &Store,
 ) -> Result<Settings, Failure> {
-    all.remove(name).ok_or_else(|| {
+    let found = all.remove(name).ok_or_else(|| {
         let names = all.keys().map(String::as_str);
         let hint = suggest(name, "executors", names);
         let hint = match all.is_empty() {
@@ -69,7 +57,14 @@ pub(crate) fn take(
         };
         let file = home.join(config::FILE);
         Failure::usage(format!("`{}` defines no executor `{name}`", file.display())).hint(hint)
-    })
+    })?;
+    if matches!(found.elsewhere().store, JobStore::Node { .. }) && store.upstream().is_none() {
+        let what = format!("the machines of the executor `{name}` have no way to the store");
+        let file = home.join(config::FILE);
+        let hint = format!("configure `remote:` in `{}`, or write `store: shared`", file.display());
+        return Err(Failure::usage(what).hint(hint));
+    }
+    Ok(found)
 }
 
 /// Tells the engine of the executors.
@@ -89,27 +84,39 @@ pub(crate) fn start(
     project: &Project,
     settings: &BTreeMap<String, Settings>,
 ) -> Result<BTreeMap<String, Box<dyn Executor>>, Failure> {
-    if settings.is_empty() {
-        return Ok(BTreeMap::new());
-    }
-    // Each job in flight has a lock, which is an open file.
-    raise_file_limit();
-    let program =
-        this_program().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+    let pipeline = &project.pipeline.name;
     let started = settings.iter().map(|(name, settings)| {
-        let launch = Launch {
-            name: name.clone(),
-            pipeline: project.pipeline.name.clone(),
-            store: project.store.clone(),
-            program: program.clone(),
-        };
-        Ok((name.clone(), runner_cluster::start(settings, launch)?))
+        let executor = start_one(name, settings, pipeline, &project.store)?;
+        Ok((name.clone(), executor))
     });
     started.collect()
 }
 
+/// Starts one executor, for the jobs of a pipeline of that name.
+///
+/// # Errors
+/// If it does not answer.
+pub(crate) fn start_one(
+    name: &str,
+    settings: &Settings,
+    pipeline: &str,
+    store: &Store,
+) -> Result<Box<dyn Executor>, Failure> {
+    // Each job in flight has a lock, which is an open file.
+    raise_file_limit();
+    let program =
+        this_program().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+    let launch = Launch {
+        name: name.to_owned(),
+        pipeline: pipeline.to_owned(),
+        store: store.clone(),
+        program,
+    };
+    runner_cluster::start(settings, launch)
+}
+
 /// Raises the limit of open files as far as this user may.
-pub(crate) fn raise_file_limit() {
+fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // Without it, a run of very many jobs reports that it cannot open a file.

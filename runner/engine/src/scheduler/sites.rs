@@ -49,6 +49,10 @@ impl Scheduler<'_, '_, '_> {
         let Some(name) = placement::requested(node, self.options.executor.as_deref()) else {
             return Ok(None);
         };
+        // A check or a decision runs the stages of a pipeline on this machine alone.
+        if self.sites.is_empty() {
+            return Ok(None);
+        }
         let Some(site) = self.sites.iter().position(|site| site.name == name) else {
             return Err(StageError::new(format!("there is no executor `{name}`"))
                 .hint("`executors:` of `config.yaml` in the home of the store defines them"));

@@ -54,6 +54,20 @@ fn an_unknown_executor_fails_its_stage() {
     ");
 }
 
+/// A check or a decision runs the stages of a pipeline whatever they request.
+#[test]
+fn without_other_machines_stages_run_here() {
+    let lab = Lab::new();
+    let mut setup = Setup::default();
+    setup.there.jobs = 0;
+    let text = pipeline("one")
+        .run("a", "echo 1 > ${outputs.x}")
+        .set("resources", "{ executor: there }");
+    let ran = lab.run_with(text, setup);
+    assert_eq!(ran.summary.exit_code(), 0, "{}", ran.log);
+    assert_eq!(lab.player().played(), ["a"]);
+}
+
 #[test]
 fn secrets_and_files_of_this_machine_stay_here() {
     let text = pipeline("stay")

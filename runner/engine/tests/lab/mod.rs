@@ -71,7 +71,7 @@ pub(crate) struct Setup {
     pub grace: Duration,
     /// The executor of stages that name none.
     pub executor: Option<&'static str>,
-    /// The properties of the executor `there`.
+    /// The properties of the executor `there`; there is none if it takes no jobs.
     pub there: Elsewhere,
     pub control: Control,
 }
@@ -413,15 +413,16 @@ impl Lab {
             Some(_) => Vec::new(),
             None => chosen(&pipeline, setup),
         };
+        let mut others: BTreeMap<String, Box<dyn Executor>> = BTreeMap::new();
+        if setup.there.jobs > 0 {
+            others.insert("there".to_owned(), Box::new(self.there.clone()));
+        }
         let run = Run {
             pipeline: &pipeline,
             chosen: &chosen,
             store: &store,
             executor,
-            others: &BTreeMap::from([(
-                "there".to_owned(),
-                Box::new(self.there.clone()) as Box<dyn Executor>,
-            )]),
+            others: &others,
             options: &self.options(&pipeline, setup),
             control: &setup.control,
         };

@@ -5,10 +5,8 @@ use crate::commands::executors;
 use crate::interrupt;
 use crate::output;
 use crate::session::{PROGRAM, Session, temporary_directory};
-use runner_cluster::Launch;
-use runner_engine::executor::{JobStore, Limits, Machine, clock, probe};
+use runner_engine::executor::{Limits, Machine, clock, probe};
 use runner_engine::{Failure, text};
-use runner_sandbox::this_program;
 use stages_core::{EventSink, StageEvent};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,24 +40,10 @@ impl EventSink for Told {
 pub(super) fn findings(session: &Session, name: &str) -> Result<Vec<Finding>, Failure> {
     let home = session.home(None);
     let mut all = crate::config::executors(&home)?;
-    let settings = executors::take(&mut all, name, &home)?;
     let store = session.store(&home)?;
-    let elsewhere = settings.elsewhere();
-    if matches!(elsewhere.store, JobStore::Node { .. }) && store.upstream().is_none() {
-        return Err(executors::no_remote(name, &home));
-    }
-    let program =
-        this_program().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
+    let settings = executors::take(&mut all, name, &home, &store)?;
     let here = Machine::here(String::new())?;
-    let executor = runner_cluster::start(
-        &settings,
-        Launch {
-            name: name.to_owned(),
-            pipeline: "doctor".to_owned(),
-            store: store.clone(),
-            program,
-        },
-    )?;
+    let executor = executors::start_one(name, &settings, "doctor", &store)?;
     let control = interrupt::control()?;
     let limits = Limits {
         cancel: control.cancel,
@@ -71,7 +55,7 @@ pub(super) fn findings(session: &Session, name: &str) -> Result<Vec<Finding>, Fa
     let events: Arc<dyn EventSink> = Arc::new(Told::default());
     let (began, asked) = (Instant::now(), clock());
     let log = scratch.path().join("log");
-    let (machine, done) = probe(&*executor, &store, elsewhere.store, log, &events, &limits)?;
+    let (machine, done) = probe(&*executor, &store, settings.elsewhere().store, log, &events, &limits)?;
     let (took, answered) = (began.elapsed().as_secs_f64(), clock());
     let mut findings = Vec::new();
     let mut add = |what, value: String, problem: Option<String>| {
