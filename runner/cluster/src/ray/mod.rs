@@ -14,7 +14,7 @@ use cache::parallel::locked;
 use cache::{Store, Upstream};
 use driver::{Batch, Driver, Submission, TaskEnd};
 use runner_engine::Failure;
-use runner_engine::executor::{Done, Executor, Job, JobStore, Limits, Message, is_machines};
+use runner_engine::executor::{Done, Executor, Job, JobStore, Limits, Message};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
 use std::sync::mpsc::RecvTimeoutError;
@@ -236,7 +236,7 @@ impl OnRay {
                     false => End::Failed(err),
                 }
             }
-            (Some(Err(err)), _) if is_machines(&err) => End::Machine(err),
+            (Some(Err(err)), _) if err.cause == Cause::Store => End::Machine(err),
             (Some(Err(err)), _) => End::Failed(err),
             (None, "exit") => {
                 let tail: String = end.tail.iter().map(|line| format!("\n    | {line}")).collect();

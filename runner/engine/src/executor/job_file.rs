@@ -215,8 +215,3 @@ pub fn run_batch(
     }
     Ok(code)
 }
-
-/// True if an error is a fault of the machine rather than of the stage.
-pub fn is_machines(error: &StageError) -> bool {
-    matches!(error.cause, Cause::Store | Cause::DamagedInput)
-}

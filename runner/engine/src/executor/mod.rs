@@ -33,7 +33,7 @@ pub(crate) use command::NAMESPACES;
 pub use job::{
     Done, Elsewhere, Executor, Job, JobStore, JobWork, Place, Program, Request, RunPart, node_dir,
 };
-pub use job_file::{beside, is_machines, job_file_name, run_batch, run_job_file};
+pub use job_file::{beside, job_file_name, run_batch, run_job_file};
 pub use job_stream::run_job_stream;
 pub use limits::Limits;
 pub use probe::{Machine, clock, probe};
