@@ -14,6 +14,7 @@
 //! └── logs/            the logs of `run:` stages that did not finish
 //! HOME/schedule/NAME.jsonl the nights of a scheduled pipeline: see [`schedule`]
 //! HOME/trials.jsonl        the policies that were evaluated, and on what: see [`trials`]
+//! HOME/paper/NAME.jsonl    the ledger of a paper account: see [`paper`]
 //! HOME/searches/ID.jsonl   the decisions and results of searches, which `runner-search` writes
 //! ```
 //!
@@ -35,6 +36,7 @@ mod logs;
 pub mod marks;
 mod model;
 pub mod named;
+pub mod paper;
 mod past;
 mod pipeline_file;
 pub mod policies;

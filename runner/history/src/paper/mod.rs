@@ -1,0 +1,16 @@
+//! Paper accounts: accounts that live forward on new data, and their ledgers.
+//!
+//! ```text
+//! HOME/paper/NAME.jsonl     the ledger of an account: a line for each entry, chained by digests
+//! HOME/paper/NAME.lock      held while an entry is added
+//! ```
+//!
+//! A ledger is append-only. Nothing in it is of a clock but the time of its opening: the same nights with the
+//! same data and the same commands make the same bytes.
+
+mod model;
+
+pub use model::{
+    Book, Booking, Cause, Change, Correction, Entry, FillRow, Instrument, Night, Opened, Order, PolicyMove,
+    Position, PromiseRecord, Shadow, StandIn, Standing, Stop,
+};
