@@ -1,8 +1,8 @@
 //! The program's arguments, and the list of commands.
 
 use crate::commands::{
-    bench, cache, check, compare, completions, data, doctor, exec, export, logs, manual, plan, policy, runs,
-    schedule, search, serve, show, stages, track, watch, why,
+    bench, cache, check, compare, completions, data, doctor, exec, export, logs, manual, paper, plan, policy,
+    runs, schedule, search, serve, show, stages, track, watch, why,
 };
 use crate::session::Session;
 use clap::builder::Styles;
@@ -76,6 +76,8 @@ Example:
     #[command(subcommand)]
     Policy(policy::PolicyCommand),
     #[command(subcommand)]
+    Paper(paper::PaperCommand),
+    #[command(subcommand)]
     Search(search::SearchCommand),
     #[command(subcommand)]
     Schedule(schedule::ScheduleCommand),
@@ -113,6 +115,7 @@ impl Command {
             Self::Report(args) => runs::report(session, &args).map(done),
             Self::Export(args) => export::export(session, &args).map(done),
             Self::Policy(command) => policy::policy(session, &command).map(done),
+            Self::Paper(command) => paper::paper(session, &command),
             Self::Search(command) => search::search(session, &command).map(done),
             Self::Schedule(command) => schedule::schedule(session, &command),
             Self::Cache(command) => cache::cache(session, &command),
@@ -138,7 +141,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "runs", "watch", "logs", "show", "compare", "report", "export", "track", "search", "policy",
         ],
     ),
-    ("Every night", &["schedule", "serve"]),
+    ("Every night", &["schedule", "paper", "serve"]),
     ("Data and store", &["data", "cache"]),
     ("Program", &["doctor", "bench", "completions", "man", "help"]),
 ];

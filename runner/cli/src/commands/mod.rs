@@ -16,6 +16,7 @@ pub(crate) mod export;
 pub(crate) mod labels;
 pub(crate) mod logs;
 pub(crate) mod manual;
+pub(crate) mod paper;
 pub(crate) mod plan;
 mod plan_file;
 pub(crate) mod policy;

@@ -4,6 +4,7 @@ use crate::registry;
 use crate::session::{Session, folder_of};
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter as _};
 use datasets::layout::{Table, known};
+use runner_history::paper::Ledger;
 use runner_history::policies::Registry;
 use runner_history::{self as history, AllMarks};
 use runner_pipeline as pipeline;
@@ -161,6 +162,12 @@ pub(crate) fn searches(line: &[String], current: &str) -> Vec<CompletionCandidat
         })
         .collect();
     described(current, &names)
+}
+
+/// Paper accounts.
+pub(crate) fn accounts(line: &[String], current: &str) -> Vec<CompletionCandidate> {
+    let names = home(line).and_then(|home| Ledger::names(&home).ok());
+    plain(current, &names.unwrap_or_default())
 }
 
 /// Registered policies: their names, and NAME@ALIAS.

@@ -308,8 +308,7 @@ pub struct Night {
     pub turnover: f64,
     /// See `turnover`.
     pub costs: f64,
-    /// The highest net asset value so far, transfers aside, over the present one, less 1: the drawdown is
-    /// `1 - nav / peak`.
+    /// The drawdown, a fraction: `1 - nav / peak`, with the highest net asset value so far, transfers aside.
     pub drawdown: f64,
     /// What is decided, in words.
     pub action: String,
