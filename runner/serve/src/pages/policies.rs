@@ -4,14 +4,17 @@ use crate::layout::{Page, link, stage_address};
 use crate::site::Site;
 use cache::Store;
 use datasets::Date;
-use runner_engine::{Failure, row};
+use runner_engine::{Failure, row, text};
 use runner_history::policies::{Judged, NamedPolicy, Registry, Version};
 use runner_report::chart::{Axis, Series, lines};
 use runner_report::html::{escape, section, table};
 use std::fmt::Write as _;
 
-/// The number of versions, and of moves, that are listed: the last ones.
+/// The number of versions without an alias, of verdicts and of moves that are listed: the last ones.
 const LISTED: usize = 50;
+
+/// The alias whose version is listed first.
+const CHAMPION: &str = "champion";
 
 /// The number of verdicts whose equity is drawn: the last ones.
 const DRAWN: usize = 6;
@@ -39,6 +42,7 @@ pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
     Ok(Page::new("Policies", "/policies", body))
 }
 
+/// The champion, the other versions that aliases point to, and the last of the others.
 fn versions(policy: &NamedPolicy) -> String {
     let row = |version: &Version| {
         let stage = version.from.output.rsplit_once('.').map_or("", |(stage, _)| stage);
@@ -54,8 +58,19 @@ fn versions(policy: &NamedPolicy) -> String {
             version.digest.short(),
         ]
     };
-    let rows: Vec<Vec<String>> = policy.versions.iter().rev().take(LISTED).map(row).collect();
-    table(&["version", "aliases", "from", "night", "registered", "digest"], &rows)
+    let aliases = policy.aliases();
+    let newest = policy.versions.iter().rev();
+    let (mut listed, others): (Vec<&Version>, Vec<&Version>) =
+        newest.partition(|version| aliases.values().any(|pointed| *pointed == version.version));
+    listed.sort_by_key(|version| aliases.get(CHAMPION) != Some(&version.version));
+    listed.extend(others.iter().take(LISTED));
+    let rows: Vec<Vec<String>> = listed.into_iter().map(row).collect();
+    let mut out = table(&["version", "aliases", "from", "night", "registered", "digest"], &rows);
+    if let Some(left) = others.len().checked_sub(LISTED).filter(|left| *left > 0) {
+        let left = text::count(left, "older version");
+        let _ = writeln!(out, "<p class=\"dim\">{left} without an alias not shown</p>");
+    }
+    out
 }
 
 /// The last verdicts on versions.
@@ -121,13 +136,13 @@ struct Curves {
 fn curves(store: &Store, judged: &Judged) -> Option<Curves> {
     let artifact = store.artifact(judged.artifact).ok()?;
     let blob = store.blob(artifact.entry("equity.csv")?.blob).ok()?;
-    let text = std::str::from_utf8(&blob).ok()?;
+    let rows = std::str::from_utf8(&blob).ok()?;
     let mut curves = Curves {
         agent: Vec::new(),
         against: Vec::new(),
     };
     let mut world = None;
-    for line in text.lines().skip(1) {
+    for line in rows.lines().skip(1) {
         // The name of the world may have commas.
         let mut fields = line.rsplitn(4, ',');
         let (against, agent, time, of) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
@@ -160,4 +175,46 @@ fn moves(policy: &NamedPolicy) -> String {
         .collect();
     let head = ["alias", "from", "to", "by", "time", "figures"];
     section("<h3>Moves of aliases</h3>", &head, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::ArtifactDigest;
+    use chrono::DateTime;
+    use runner_history::policies::{Move, Reason, Registration};
+
+    #[test]
+    fn versions_with_aliases_come_first_and_are_never_left_out() {
+        let version = |number: u32| Version {
+            version: number,
+            digest: ArtifactDigest::from_bytes([number as u8; 32]),
+            time: DateTime::UNIX_EPOCH,
+            from: Registration {
+                run: format!("run-{number}"),
+                output: "train.policy".to_owned(),
+                ..Registration::default()
+            },
+        };
+        let moved = |alias: &str, version| Move {
+            alias: alias.to_owned(),
+            version,
+            before: None,
+            time: DateTime::UNIX_EPOCH,
+            reason: Reason::default(),
+        };
+        let policy = NamedPolicy {
+            versions: (1..=250).map(version).collect(),
+            moves: vec![moved("champion", 1), moved("challenger", 250), moved("archive", 3)],
+            verdicts: Vec::new(),
+        };
+        let html = versions(&policy);
+        let runs = html.split("/runs/run-").skip(1);
+        let runs: Vec<u32> = runs
+            .map(|rest| rest.split('/').next().unwrap().parse().unwrap())
+            .collect();
+        let others = (200..250).rev();
+        assert_eq!(runs, [1, 250, 3].into_iter().chain(others).collect::<Vec<u32>>());
+        assert!(html.contains("197 older versions without an alias not shown"), "{html}");
+    }
 }
