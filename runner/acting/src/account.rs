@@ -4,6 +4,7 @@ use runner_engine::Failure;
 use serde_json::{Map, Value, json};
 use stages_env::acting::Holdings;
 use stages_evaluate::AccountKind;
+use stages_evaluate::acting::EarlierDecision;
 use stages_table_file::text::separator;
 use stages_table_file::{Record, Records, first_record};
 use std::path::Path;
@@ -21,25 +22,40 @@ const COLUMNS: [&str; 9] = [
     "mark",
 ];
 
+/// The account for which a decision is made.
+#[derive(Clone, Debug, Default)]
+pub struct GivenAccount {
+    /// The kind of account.
+    pub kind: AccountKind,
+    /// Its cash and, if it is given, its positions.
+    pub holdings: Option<Holdings>,
+    /// The decision that a given account stands before, whose orders are then filled.
+    pub after: Option<EarlierDecision>,
+}
+
 /// Reads the account given as `none`, `played` or a file, relative to `current`; `cash` is the cash that it
-/// holds.
+/// holds. A document of a decision has its orders filled, unless `as_is` or there is `cash`.
 ///
 /// # Errors
 /// If the file cannot be read, or holds no positions.
 pub fn account(
     positions: &str,
     cash: Option<f64>,
+    as_is: bool,
     current: &Path,
-) -> Result<(AccountKind, Option<Holdings>), Failure> {
+) -> Result<GivenAccount, Failure> {
     match positions {
-        "none" => {
-            let holdings = cash.map(|cash| Holdings {
+        "none" => Ok(GivenAccount {
+            holdings: cash.map(|cash| Holdings {
                 cash: Some(cash),
                 ..Holdings::default()
-            });
-            Ok((AccountKind::Flat, holdings))
-        }
-        "played" if cash.is_none() => Ok((AccountKind::Played, None)),
+            }),
+            ..GivenAccount::default()
+        }),
+        "played" if cash.is_none() => Ok(GivenAccount {
+            kind: AccountKind::Played,
+            ..GivenAccount::default()
+        }),
         "played" => Err(Failure::usage(
             "`--positions played` has the cash of the account that the policy would have",
         )
@@ -56,26 +72,53 @@ pub fn account(
                         act --json` prints one as `account`",
                 )
             };
-            let mut holdings = read(&bytes).map_err(wrong)?;
+            let (mut holdings, after) = read(&bytes).map_err(wrong)?;
+            let is_before = !as_is && cash.is_none();
             holdings.cash = cash.or(holdings.cash);
-            Ok((AccountKind::Given, Some(holdings)))
+            Ok(GivenAccount {
+                kind: AccountKind::Given,
+                holdings: Some(holdings),
+                after: after.filter(|_| is_before),
+            })
         }
     }
 }
 
+/// The decision of a document that `runner policy act --json` printed; `None` if it is another one.
+fn decision(document: &Value) -> Result<Option<EarlierDecision>, String> {
+    if document.get("orders").is_none() {
+        return Ok(None);
+    }
+    let chosen = match &document["drawn"] {
+        Value::Null => &document["action"],
+        drawn => drawn,
+    };
+    let decision = json!({
+        "time": document["time"],
+        "date": document["date"],
+        "action": chosen["values"],
+    });
+    serde_json::from_value(decision)
+        .map(Some)
+        .map_err(|err| format!("it has `orders`, and not the decision that they are of: {err}"))
+}
+
 /// Reads positions from a table, or from a JSON document that holds them by itself or as a decision's
-/// `account`.
-fn read(bytes: &[u8]) -> Result<Holdings, String> {
+/// `account`; then also the decision.
+fn read(bytes: &[u8]) -> Result<(Holdings, Option<EarlierDecision>), String> {
     let is_json = bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     if is_json {
         let mut document: Value = serde_json::from_slice(bytes).map_err(|err| err.to_string())?;
-        if let Some(account) = document.get_mut("account") {
-            document = account.take();
+        let mut after = None;
+        if document.get("account").is_some() {
+            after = decision(&document)?;
+            document = document["account"].take();
         }
-        return serde_json::from_value(document).map_err(|err| err.to_string());
+        let holdings = serde_json::from_value(document).map_err(|err| err.to_string())?;
+        return Ok((holdings, after));
     }
     if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Holdings::default());
+        return Ok(Default::default());
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "it is neither JSON nor a text with separators")?;
     let records = Records::new(text, char::from(separator(first_record(text))));
@@ -125,7 +168,8 @@ fn read(bytes: &[u8]) -> Result<Holdings, String> {
         }
     }
     let document = json!({ "cash": cash, "positions": positions });
-    serde_json::from_value(document).map_err(|err| err.to_string())
+    let holdings = serde_json::from_value(document).map_err(|err| err.to_string())?;
+    Ok((holdings, None))
 }
 
 #[cfg(test)]
@@ -138,18 +182,23 @@ mod tests {
             b"symbol,expiry,strike,right,quantity\nSPX,2024-02-16,4800,P,-2\nSPX,,,,150\ncash,,,,99000.25\n";
         let document = br#"{"account":{"cash":99000.25,"positions":[
             {"symbol":"SPX","expiry":"2024-02-16","strike":4800,"right":"put","quantity":-2},{"symbol":"SPX","quantity":150}]}}"#;
-        let read = read(table).unwrap();
-        assert_eq!(read, super::read(document).unwrap());
-        assert_eq!((read.cash, read.positions.len()), (Some(99000.25), 2));
-        assert_eq!(super::read(b"").unwrap(), Holdings::default());
+        let holdings_of = |bytes: &[u8]| read(bytes).map(|(holdings, _)| holdings);
+        let held = holdings_of(table).unwrap();
+        assert_eq!(held, holdings_of(document).unwrap());
+        assert_eq!((held.cash, held.positions.len()), (Some(99000.25), 2));
+        assert_eq!(holdings_of(b"").unwrap(), Holdings::default());
         for (text, why) in [
             ("symbol,shares\nA,1\n", "unknown column `shares`"),
             ("symbol,quantity\nA,many\n", "row 1: `many` is not a number"),
             ("symbol,quantity,right\nA,1,x\n", "row 1: `x` is neither"),
             ("symbol,right\nA,call\n", "missing field `quantity`"),
             ("{\"positions\": [{}]}", "missing field `symbol`"),
+            (
+                "{\"account\": {}, \"orders\": {}}",
+                "it has `orders`, and not the decision that they are of",
+            ),
         ] {
-            let err = super::read(text.as_bytes()).unwrap_err();
+            let err = holdings_of(text.as_bytes()).unwrap_err();
             assert!(err.starts_with(why), "{text}: {err}");
         }
     }

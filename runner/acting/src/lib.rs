@@ -8,7 +8,7 @@ mod made;
 mod recorded;
 mod today;
 
-pub use account::account;
+pub use account::{GivenAccount, account};
 pub use data::Given;
 pub use made::MadeDecision;
 
@@ -16,7 +16,7 @@ use cache::ArtifactDigest;
 use datasets::{Date, SnapshotTime};
 use made::add_act;
 use recorded::Recorded;
-use runner_engine::{Collected, Control, Failure, Options, Progress, exit};
+use runner_engine::{Collected, Control, Failure, Options, Progress, exit, text};
 use runner_history::named::{self, Named};
 use runner_history::{Archive, Run, StageRun};
 use runner_pipeline::Pipeline;
@@ -24,9 +24,8 @@ use serde::Serialize;
 use stages_core::AnyStage;
 use stages_core::typed_output::FileType;
 use stages_env::Split;
-use stages_env::acting::Holdings;
 use stages_evaluate::acting::{Acted, dates};
-use stages_evaluate::{AccountKind, DecideConfig, Decided};
+use stages_evaluate::{DecideConfig, Decided};
 use stages_policy::AnyPolicy;
 use std::path::Path;
 use std::time::Duration;
@@ -64,7 +63,7 @@ pub struct Settings {
     /// If true, days may be missing between the history and the files.
     pub allow_gap: bool,
     /// The account for which the decision is made.
-    pub account: (AccountKind, Option<Holdings>),
+    pub account: GivenAccount,
     /// The moment of the decision; if `None`, the last moment in the files.
     pub at: Option<SnapshotTime>,
     /// The date from which the policy plays; if `None`, the first test date of its environment.
@@ -202,7 +201,11 @@ pub fn decide(
     }
     data.today.check(settings.allow_gap)?;
     let mut pipeline = data::with_data(&recorded.pipeline, &data, settings.replace, until)?;
-    let (account, holdings) = settings.account.clone();
+    let GivenAccount {
+        kind: account,
+        holdings,
+        after,
+    } = settings.account.clone();
     let config = DecideConfig {
         at: Some(until),
         world: settings.world.clone(),
@@ -212,6 +215,7 @@ pub fn decide(
         },
         account,
         holdings,
+        after,
         sample: settings.sample,
     };
     let act = add_act(acting, &mut pipeline, recorded.env, trained, &config)?;
@@ -232,6 +236,7 @@ pub fn decide(
             another source may end before it; `--at DATE` decides on an earlier one",
         ));
     }
+    let notes = [recorded.notes, data.today.notes, filled(&acted)].concat();
     Ok(Decision {
         policy: Decider {
             run: run.id.clone(),
@@ -245,9 +250,28 @@ pub fn decide(
         environment,
         data_until: data.until.to_string(),
         acted,
-        notes: [recorded.notes, data.today.notes].concat(),
+        notes,
         made,
     })
+}
+
+/// The notes on an earlier decision whose orders are taken as filled.
+fn filled(acted: &Acted) -> Vec<String> {
+    let Some(filled) = &acted.filled else {
+        return Vec::new();
+    };
+    let mut notes = vec![format!(
+        "the orders of {} are taken as filled by the environment's rules; `--as-is` leaves them out",
+        filled.time
+    )];
+    if filled.skipped > 0 {
+        notes.push(format!(
+            "nothing was decided at {} after it: interest, dividends and settlements there are not in the \
+            account",
+            text::count(filled.skipped, "snapshot")
+        ));
+    }
+    notes
 }
 
 /// The error if the files or the policy's age do not allow a decision.

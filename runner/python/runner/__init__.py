@@ -87,6 +87,7 @@ def policy_act(
     *,
     replace: bool = False,
     allow_gap: bool = False,
+    as_is: bool = False,
     positions: str | PathLike[str] = "none",
     cash: float | None = None,
     directory: str | PathLike[str] | None = None,
@@ -99,7 +100,8 @@ def policy_act(
         data: a file, several, or files by the stage that reads them. Relative paths are relative to `directory`.
         replace: the files stand in place of the stages' own ones, not after them.
         allow_gap: decide though days are missing between what the stages read and the files.
-        positions: a file, `none`, or `played`.
+        as_is: the orders of a document at `positions` are not filled.
+        positions: a file, `none`, or `played`; the document of an earlier decision has its orders filled.
         cash: the cash that is held.
         directory: where the command runs, if not in the current one.
         options: `at`, `since` (`--from`), `world`, `sample` and `max_age`, as the command's.
@@ -114,7 +116,7 @@ def policy_act(
     else:
         files = [data] if isinstance(data, str) else [fspath(data)] if isinstance(data, PathLike) else list(data)
     arguments = ["policy", "act", name, "--positions", fspath(positions)]
-    arguments += [option for option, is_set in (("--replace", replace), ("--allow-gap", allow_gap)) if is_set]
+    arguments += [option for option, is_set in (("--replace", replace), ("--allow-gap", allow_gap), ("--as-is", as_is)) if is_set]
     arguments += [part for file in files for part in ("--data", fspath(file))]
     if cash is not None:
         arguments += ["--cash", str(cash)]

@@ -14,11 +14,13 @@ use stages_env::options::OptionsSimulator;
 use stages_env::stocks::StocksSimulator;
 use stages_env::table::TableSimulator;
 use stages_env::{
-    ActingSimulator, ActionSpace, Actions, BatchEnv as _, OpenOptions, PortfolioEnv, Split, Step,
+    ActingSimulator, ActionBuffer, ActionSpace, Actions, BatchEnv as _, OpenOptions, PortfolioEnv, Split,
+    Step, StepBuffers,
 };
 use stages_numerics::random::Random;
 use stages_policy::{AnyPolicy, Mode, PolicyState};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The account that a decision is made with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,8 +56,23 @@ pub struct DecideConfig {
     /// default the capital of the environment.
     #[schemars(with = "Option<serde_json::Value>")]
     pub holdings: Option<Holdings>,
+    /// The decision that `holdings` of a given account stand before. If it is of an earlier snapshot, its
+    /// action is carried out there by the environment's rules.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub after: Option<EarlierDecision>,
     /// The seed of an action that is drawn beside the most likely one.
     pub sample: Option<u64>,
+}
+
+/// The decision that an account stands before, as its document has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EarlierDecision {
+    /// The time of its snapshot, as printed.
+    pub time: String,
+    /// The date of the snapshot.
+    pub date: Date,
+    /// The values of the action whose orders were given.
+    pub action: Vec<f64>,
 }
 
 names! { AccountKind: Flat "flat", Played "played", Given "given" }
@@ -100,6 +117,16 @@ pub struct Chosen {
     pub values: Vec<f64>,
 }
 
+/// An earlier decision whose orders are taken as filled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FilledDecision {
+    /// The time of its snapshot.
+    pub time: String,
+    /// The number of snapshots after it, and before the present one, at which nothing was decided. Interest,
+    /// dividends and settlements from the first of them on are not in the account.
+    pub skipped: usize,
+}
+
 /// A decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Acted {
@@ -117,6 +144,9 @@ pub struct Acted {
     pub account_is: Cow<'static, str>,
     /// The holdings before the decision.
     pub account: Holdings,
+    /// The earlier decision whose orders are filled in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filled: Option<FilledDecision>,
     /// The most likely action.
     pub action: Chosen,
     /// An action that was drawn from the policy's distribution.
@@ -213,6 +243,18 @@ fn act_in<S: ActingSimulator>(
     let world = world(&env.acting_worlds(), config.world.as_deref())?;
     let (first, last) = played(env.simulator(), &world, until, config.from)?;
     env.begin_at(first);
+    let holdings = config.holdings.clone().unwrap_or_default();
+    let mut after = match (&config.after, config.account) {
+        (Some(earlier), AccountKind::Given) => match earlier_snapshot(&env, earlier, first..last)? {
+            None => None,
+            Some(at) => {
+                let mut env = PortfolioEnv::<S>::open(store, artifact, &opened)?;
+                env.begin_at(first);
+                Some(Following { earlier, at, env })
+            }
+        },
+        _ => None,
+    };
     let mut step = Step::new(env.spec(), 1);
     let mut state = policy.start(store, 1)?;
     env.show(step.buffers());
@@ -224,23 +266,40 @@ fn act_in<S: ActingSimulator>(
             &mut state,
             Mode::Greedy,
         )?;
+        let time = env.common().times[snapshot + 1];
+        let ruined = |what: &str| {
+            Err(StageError::new(format!("the account that {what} is ruined at {time}"))
+                .hint("let it begin later with `--from`"))
+        };
+        if let Some(after) = &mut after {
+            after.step(snapshot, actions, &holdings, step.buffers())?;
+            if step.terminated[0] {
+                return ruined("is given");
+            }
+        }
         env.step(actions, step.buffers())?;
         if step.terminated[0] {
-            return Err(StageError::new(format!(
-                "the account that the policy would have is ruined at {}",
-                env.common().times[snapshot + 1]
-            ))
-            .hint("let it begin later with `--from`"));
+            return ruined("the policy would have");
         }
     }
-    let holdings = config.holdings.clone().unwrap_or_default();
-    match config.account {
-        AccountKind::Played => {}
-        AccountKind::Flat => env.hold(&Holdings {
+    let mut filled = None;
+    match (config.account, after) {
+        (AccountKind::Played, _) => {}
+        (AccountKind::Flat, _) => env.hold(&Holdings {
             cash: holdings.cash,
             ..Holdings::default()
         })?,
-        AccountKind::Given => env.hold(&holdings)?,
+        (AccountKind::Given, None) => env.hold(&holdings)?,
+        (AccountKind::Given, Some(after)) => {
+            filled = Some(FilledDecision {
+                time: after.earlier.time.clone(),
+                skipped: last - after.at - 1,
+            });
+            match last == after.at + 1 {
+                true => env = after.env,
+                false => env.hold(&after.env.holdings())?,
+            }
+        }
     }
     env.show(step.buffers());
     let memory = state.recurrent().to_vec();
@@ -270,6 +329,7 @@ fn act_in<S: ActingSimulator>(
         played: last - first,
         account_is: config.account.name().into(),
         account: env.holdings(),
+        filled,
         action,
         drawn,
         choices,
@@ -277,6 +337,88 @@ fn act_in<S: ActingSimulator>(
         value,
         orders,
     })
+}
+
+/// An account that goes on from an earlier decision.
+struct Following<'a, S: ActingSimulator> {
+    earlier: &'a EarlierDecision,
+    /// The snapshot of the earlier decision.
+    at: usize,
+    env: PortfolioEnv<S>,
+}
+
+impl<S: ActingSimulator> Following<'_, S> {
+    /// Steps as the policy plays until the earlier decision, takes that one with the account `holdings`, and
+    /// then stands still.
+    fn step(
+        &mut self,
+        snapshot: usize,
+        played: Actions<'_>,
+        holdings: &Holdings,
+        out: StepBuffers<'_>,
+    ) -> Result<(), StageError> {
+        if snapshot < self.at {
+            return self.env.step(played, out);
+        }
+        if snapshot > self.at {
+            return Ok(());
+        }
+        self.env.hold(holdings)?;
+        let EarlierDecision { time, action, .. } = self.earlier;
+        let action = buffer(&self.env.spec().action_space, action).ok_or_else(|| {
+            StageError::new(format!(
+                "the action of the decision of {time} is not one of this environment"
+            ))
+            .hint("`--as-is` takes the account of its document as it stands")
+        })?;
+        self.env.step(action.as_actions(), out)
+    }
+}
+
+/// The action of these values; `None` if the space has none.
+fn buffer(space: &ActionSpace, values: &[f64]) -> Option<ActionBuffer> {
+    let mut buffer = ActionBuffer::new(space, 1);
+    let is_choice =
+        |(value, count): (&f64, &u32)| value.fract() == 0.0 && (0.0..f64::from(*count)).contains(value);
+    let (fits, len) = match (&mut buffer, space) {
+        (ActionBuffer::Discrete(out), _) => {
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = *value as u32);
+            (
+                values.iter().zip(&[space.names().len() as u32]).all(is_choice),
+                out.len(),
+            )
+        }
+        (ActionBuffer::MultiDiscrete(out), ActionSpace::MultiDiscrete { choices, .. }) => {
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = *value as u32);
+            (values.iter().zip(choices).all(is_choice), out.len())
+        }
+        (ActionBuffer::MultiDiscrete(_), _) => return None,
+        (ActionBuffer::Continuous(out), _) => {
+            out.iter_mut().zip(values).for_each(|(out, value)| *out = *value as f32);
+            (values.iter().all(|value| value.is_finite()), out.len())
+        }
+    };
+    (fits && values.len() == len).then_some(buffer)
+}
+
+/// The snapshot of an earlier decision among those that are played before the present one; `None` if it is
+/// not earlier.
+fn earlier_snapshot<S: ActingSimulator>(
+    env: &PortfolioEnv<S>,
+    earlier: &EarlierDecision,
+    mut before: Range<usize>,
+) -> Result<Option<usize>, StageError> {
+    let times = &env.common().times;
+    let (first, last) = (times[before.start], times[before.end]);
+    match before.find(|&t| times[t].to_string() == earlier.time) {
+        Some(at) => Ok(Some(at)),
+        None if earlier.date >= last.date => Ok(None),
+        None => Err(StageError::new(format!(
+            "the orders of {} cannot be filled: it is not a snapshot from {first} to {last}",
+            earlier.time
+        ))
+        .hint("`--as-is` takes the account of its document as it stands; `--from` begins earlier")),
+    }
 }
 
 /// The world of the given name, or the only one.

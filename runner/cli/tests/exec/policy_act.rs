@@ -202,6 +202,52 @@ const CUT: [&str; 5] = [
     "--replace",
 ];
 
+/// The document of a decision, given back on the next date, has its orders filled: the decision is that of the
+/// account that the policy would have, and the positions are.
+fn documents_are_given_back(
+    project: &Project,
+    known: &BTreeMap<Date, Reference>,
+    write: impl Fn(Date),
+    cut: &[&str],
+) {
+    let dates: Vec<Date> = known.keys().copied().collect();
+    let (mut traded, mut tried) = (0, 0);
+    let given = |name: &str, more: &[&str]| act(project, &[cut, &["--positions", name], more].concat());
+    for days in dates.windows(2).skip(1) {
+        write(days[0]);
+        let before = given("played", &[]);
+        let orders = before["orders"]["orders"].as_array().unwrap().len();
+        if orders == 0 && tried > 0 {
+            continue;
+        }
+        tried += 1;
+        project.write("before.json", before.to_string());
+        write(days[1]);
+        let (played, after) = (given("played", &[]), given("before.json", &[]));
+        assert_eq!(&reference(&after), &known[&days[1]], "{}", days[1]);
+        assert_eq!(after["filled"]["time"], days[0].to_string());
+        let held = |document: &Value| -> Vec<(String, f64)> {
+            let positions = document["account"]["positions"].as_array().unwrap().iter();
+            let of = |position: &Value| format!("{} {}", position["symbol"], position["strike"]);
+            positions
+                .map(|position| (of(position), position["quantity"].as_f64().unwrap()))
+                .collect()
+        };
+        assert_eq!(held(&after), held(&played), "{}", days[1]);
+        let cash = |document: &Value| document["account"]["cash"].as_f64().unwrap_or_default();
+        let (found, expected) = (cash(&after), cash(&played));
+        assert!((found - expected).abs() <= 1e-9 * expected.abs(), "{found} {expected}");
+        let as_is = given("before.json", &["--as-is"]);
+        assert!(as_is["filled"].is_null());
+        assert_eq!(cash(&as_is), cash(&before));
+        traded += orders;
+        if tried == 4 {
+            break;
+        }
+    }
+    assert!(traded > 0, "no orders");
+}
+
 /// The actions of the policy in the trajectory of the backtest, by date.
 fn trajectory(project: &Project, ended: &Ended) -> BTreeMap<Date, String> {
     let (store, made) = artifact(project, ended, "evaluate.trajectory");
@@ -274,6 +320,7 @@ fn options_decide_as_the_backtest_does() {
                 );
             }
         }
+        documents_are_given_back(&project, &known, |date| write_options(&project, &market, date), &CUT);
         assert!(traded > 0, "{actions}: no orders");
         assert_eq!(masked > 0, !actions.starts_with("actions: continuous"), "{actions}");
         // Rows after the moment of the decision do not matter, in any of the files.
@@ -354,6 +401,8 @@ fn stocks_decide_as_the_backtest_does() {
             assert_eq!(decision(whole), decision(played.clone()), "{actions}: {date}");
             traded += played["orders"]["orders"].as_array().unwrap().len();
         }
+        let write = |date| write_until(&project, "cut.csv", (&header, &days), date);
+        documents_are_given_back(&project, &known, write, &["--data", "cut.csv", "--replace"]);
         assert!(traded > 0, "{actions}: no orders");
     }
 }
@@ -391,6 +440,14 @@ fn tables_decide_as_the_backtest_does_by_policies_of_others_too() {
             project.write("account.json", played.to_string());
             let given = act(&project, &[&cut[..], &["--positions", "account.json"]].concat());
             assert_eq!(&reference(&given), known, "{train}: {date}");
+        }
+        let write = |date| write_until(&project, "cut.csv", (&header, &days), date);
+        let cut = ["--data", "cut.csv", "--replace"];
+        if known
+            .values()
+            .any(|decision| decision.action != known.values().next().unwrap().action)
+        {
+            documents_are_given_back(&project, &known, write, &cut);
         }
         // A day that is appended; the account is flat, and a drawn action is the same each time.
         write_until(
@@ -478,6 +535,35 @@ fn what_cannot_be_decided_is_refused() {
     insta::assert_snapshot!(of(&["--data", "rows.csv", "--positions", "played", "--cash", "3"]), @"
     2 error: `--positions played` has the cash of the account that the policy would have
       hint: leave `--cash` out
+    ");
+    // Documents of decisions that cannot be carried out, and one of three days before.
+    let document = |time: &str, action: u32| {
+        let decision = serde_json::json!({
+            "account": { "positions": [] }, "orders": {}, "drawn": null,
+            "time": time, "date": time, "action": { "values": [action] },
+        });
+        project.write("before.json", decision.to_string());
+        ["--data", "rows.csv", "--positions", "before.json"]
+    };
+    insta::assert_snapshot!(of(&document("2019-06-09", 1)), @"
+    1 error: the orders of 2019-06-09 cannot be filled: it is not a snapshot from 2019-04-30 to 2019-06-18
+      hint: `--as-is` takes the account of its document as it stands; `--from` begins earlier
+    ");
+    insta::assert_snapshot!(of(&document("2019-06-17", 2)), @"
+    1 error: the action of the decision of 2019-06-17 is not one of this environment
+      hint: `--as-is` takes the account of its document as it stands
+    ");
+    let late = act(&project, &document("2019-06-13", 1));
+    assert_eq!(late["filled"]["skipped"], 2);
+    assert_eq!(late["account"]["positions"][0]["quantity"], 1.0);
+    let notes = late["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| note.as_str().unwrap());
+    insta::assert_snapshot!(notes.collect::<Vec<_>>().join("\n"), @"
+    the orders of 2019-06-13 are taken as filled by the environment's rules; `--as-is` leaves them out
+    nothing was decided at 2 snapshots after it: interest, dividends and settlements there are not in the account
     ");
     insta::assert_snapshot!(of(&["--data", "nothing.csv"]), @"
     2 error: there is no file `nothing.csv`

@@ -58,9 +58,13 @@ pub(crate) struct PolicyActArgs {
     #[arg(long)]
     pub allow_gap: bool,
     /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would
-    /// have, had it traded from the start on.
+    /// have, had it traded from the start on. A document of `policy act --json` of an earlier moment has its
+    /// orders filled by the environment's rules.
     #[arg(long, value_name = "FILE|none|played", default_value = "none")]
     pub positions: String,
+    /// Leave the orders of a document at `--positions` out: hold its account as it stands.
+    #[arg(long)]
+    pub as_is: bool,
     /// The cash that is held; by default that of the file, or the capital of the environment.
     #[arg(long, allow_negative_numbers = true)]
     pub cash: Option<f64>,
@@ -114,7 +118,7 @@ pub(crate) fn decision(
             .collect(),
         replace: args.replace,
         allow_gap: args.allow_gap,
-        account: runner_acting::account(&args.positions, args.cash, &session.current)?,
+        account: runner_acting::account(&args.positions, args.cash, args.as_is, &session.current)?,
         at: args.at.as_deref().map(moment).transpose()?,
         from: args
             .from

@@ -310,6 +310,7 @@ impl Work for PipelineWork<'_> {
             // The nights that are missing are told by the schedule.
             allow_gap: true,
             positions: then.positions.unwrap_or_else(|| "none".to_owned()),
+            as_is: false,
             cash: None,
             at: Some(due.dates.date.to_string()),
             from: None,
