@@ -4,7 +4,7 @@
 use runner_engine::{Failure, text};
 use runner_report::reporter::Verbosity;
 use serde::Serialize;
-use std::io::{ErrorKind, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -49,6 +49,20 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|err| Failure::caused("cannot write the result as JSON", &err))?;
     print(&(text + "\n"))
+}
+
+/// Asks a question whose default answer is no; `None` if standard input is not a terminal.
+pub(crate) fn confirm(question: &str) -> Result<Option<bool>, Failure> {
+    let mut input = std::io::stdin().lock();
+    if !input.is_terminal() {
+        return Ok(None);
+    }
+    print(&format!("{question} [y/N] "))?;
+    let mut answer = String::new();
+    input
+        .read_line(&mut answer)
+        .map_err(|err| Failure::caused("cannot read standard input", &err))?;
+    Ok(Some(matches!(answer.trim(), "y" | "Y" | "yes")))
 }
 
 /// Writes a line to standard error. There is no other place to tell that it cannot be written.

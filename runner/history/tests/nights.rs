@@ -7,8 +7,8 @@ use datasets::TimeZone;
 use datasets::calendar::CalendarName;
 use runner_engine::{Failure, RunStatus, exit};
 use runner_history::schedule::{
-    Awaited, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler, SimulatedClock,
-    Work, close, names,
+    Awaited, Backlog, Clock, Due, DueTimes, Night, NightLog, NightStatus, Ran, RunEnd, Scheduler,
+    SimulatedClock, Work, backlog, names, skip,
 };
 use runner_pipeline::{CatchUp, Keep, Schedule, Scheduled, Then, WaitFor, When};
 use stages_core::CancelToken;
@@ -477,38 +477,131 @@ fn nothing_is_written_where_nothing_is_due() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
+/// Skips a night of a machine at a time: the night as [`line`] has it, or the refusal.
+fn skipped(machine: &Machine, night: &str, now: &str) -> String {
+    let (home, file) = (machine.home(), Path::new("/p.yaml"));
+    match skip(&home, file, &machine.scheduled, night, "day of mourning", instant(now)) {
+        Ok(night) => line(&night),
+        Err(failure) => failure.message,
+    }
+}
+
 #[test]
-fn a_night_whose_data_never_comes_is_closed() {
+fn a_night_whose_data_never_comes_is_skipped() {
     let mut machine = Machine::new("2026-03-04T12:00:00Z", CatchUp::All).waiting("never.csv", 0, &[]);
     let late = machine.at("2026-03-04T23:31:00Z");
     assert!(late.starts_with("2026-03-04 late: "), "{late}");
-    let close = |machine: &Machine, night: &str, now: &str| {
-        let (home, file) = (machine.home(), Path::new("/p.yaml"));
-        let closed = close(&home, file, &machine.scheduled, night, "day of mourning", instant(now));
-        closed.map(|night| line(&night)).map_err(|failure| failure.message)
-    };
     let now = "2026-03-05T23:31:00Z";
-    // The night after has not been tried; closing it would lose none before it.
     assert_eq!(
-        close(&machine, "2026-03-04", now).unwrap(),
-        "2026-03-04 skipped: closed: day of mourning\n"
+        skipped(&machine, "2026-03-04", now),
+        "2026-03-04 skipped: day of mourning\n"
     );
-    for night in ["2026-03-04", "2026-03-06", "2026-03-07", "x"] {
-        let refused = close(&machine, night, now).unwrap_err();
-        assert!(refused.contains("that is due and not done"), "{night}: {refused}");
-    }
-    let refused = close(&machine, "2026-03-06", "2026-03-06T23:31:00Z").unwrap_err();
-    assert_eq!(refused, "the night 2026-03-05 before it has not been tried");
-    // What is closed is not tried again, and the log has the reason.
+    insta::assert_snapshot!(skipped(&machine, "2026-03-04", now), @"the night 2026-03-04 of `nightly` is skipped already");
+    // A Saturday, and what is no date.
+    insta::assert_snapshot!(skipped(&machine, "2026-03-07", now), @"`nightly` has no night 2026-03-07");
+    insta::assert_snapshot!(skipped(&machine, "x", now), @"`nightly` has no night x");
+    insta::assert_snapshot!(skipped(&machine, "2026-03-03", now), @"the night 2026-03-03 of `nightly` is not to be run");
+    // What is skipped is not tried again, and the log has the reason.
     let next = machine.at("2026-03-05T23:31:00Z");
     assert!(
         next.starts_with("2026-03-05 late: ") && !next.contains("03-04"),
         "{next}"
     );
     let why = machine.log().get("2026-03-04").unwrap().why.clone();
-    assert_eq!(why.as_deref(), Some("closed: day of mourning"));
+    assert_eq!(why.as_deref(), Some("day of mourning"));
     // A day that the calendar closes later has no night any more.
     machine.scheduled.schedule.calendar =
         Some(serde_json::from_str(r#"{ "base": "XNYS", "closed": ["2026-03-05"] }"#).unwrap());
     assert_eq!(machine.at("2026-03-06T12:00:00Z"), "");
+}
+
+#[test]
+fn a_night_to_come_is_skipped_and_those_before_it_are_run() {
+    // Before any night, and of a schedule that has some: the days before the skipped one keep their nights.
+    for first in [None, Some("2026-03-02T23:31:00Z")] {
+        let mut machine = Machine::new("2026-03-02T12:00:00Z", CatchUp::All);
+        machine.scheduled.schedule.from = Some("2026-03-02".parse().unwrap());
+        first.map(|now| machine.at(now));
+        // Due already, and not tried; and the day after tomorrow.
+        let now = "2026-03-04T23:31:00Z";
+        assert_eq!(
+            skipped(&machine, "2026-03-04", now),
+            "2026-03-04 skipped: day of mourning\n"
+        );
+        assert_eq!(
+            skipped(&machine, "2026-03-06", now),
+            "2026-03-06 skipped: day of mourning\n"
+        );
+        machine.at("2026-03-09T23:31:00Z");
+        let states: String = machine.log().nights().map(line).collect();
+        assert_eq!(
+            states,
+            "2026-03-02 done\n2026-03-03 done\n2026-03-04 skipped: day of mourning\n2026-03-05 done\n\
+            2026-03-06 skipped: day of mourning\n2026-03-09 done\n",
+            "{first:?}"
+        );
+        assert_eq!(machine.at("2026-03-09T23:32:00Z"), "");
+    }
+}
+
+/// An early close that is announced late moves the due time of a night; it is one night all the same.
+#[test]
+fn an_early_close_announced_late_moves_its_night() {
+    let early = || Some(serde_json::from_str(r#"{ "base": "XNYS", "early": ["2026-03-04"] }"#).unwrap());
+    let machine = || {
+        let mut machine = Machine::new("2026-03-03T12:00:00Z", CatchUp::All);
+        machine.scheduled.schedule.at = Some(When::AfterClose(Duration::from_secs(9_000)));
+        // 16:00 New York time, and two and a half hours.
+        assert_eq!(machine.at("2026-03-03T23:30:00Z"), "2026-03-03 done\n");
+        machine
+    };
+    // Announced on the morning: due at 15:30.
+    let mut before = machine();
+    before.scheduled.schedule.calendar = early();
+    assert_eq!(before.at("2026-03-04T20:29:59Z"), "");
+    assert_eq!(before.at("2026-03-04T20:30:00Z"), "2026-03-04 done\n");
+    // Announced after 15:30: due at once. Announced after the night: it is not run again.
+    let mut after = machine();
+    assert_eq!(after.at("2026-03-04T21:00:00Z"), "");
+    after.scheduled.schedule.calendar = early();
+    assert_eq!(after.at("2026-03-04T21:00:00Z"), "2026-03-04 done\n");
+    let mut late = machine();
+    assert_eq!(late.at("2026-03-04T23:30:00Z"), "2026-03-04 done\n");
+    late.scheduled.schedule.calendar = early();
+    assert_eq!(late.at("2026-03-04T23:31:00Z"), "");
+}
+
+#[test]
+fn more_nights_than_a_holiday_has_are_not_made_up_for_unasked() {
+    let left = |machine: &Machine, now: &str| {
+        let backlog = backlog(&machine.home(), &machine.scheduled, None, instant(now)).unwrap();
+        backlog.map(|Backlog { missed, first, most }| format!("{missed} from {first}, at most {most}"))
+    };
+    let mut machine = Machine::new("2026-03-17T12:00:00Z", CatchUp::All);
+    machine.scheduled.schedule.from = Some("2026-03-02".parse().unwrap());
+    // Ten nights and the latest, and one more.
+    assert_eq!(left(&machine, "2026-03-16T22:31:00Z"), None);
+    let eleven = left(&machine, "2026-03-17T22:31:00Z");
+    assert_eq!(eleven.as_deref(), Some("11 from 2026-03-02, at most 10"));
+    let three = backlog(
+        &machine.home(),
+        &machine.scheduled,
+        Some(3),
+        instant("2026-03-06T23:31:00Z"),
+    );
+    assert_eq!(three.unwrap().map(|backlog| backlog.missed), Some(4));
+    machine.scheduled.schedule.catch_up = CatchUp::Latest;
+    assert_eq!(left(&machine, "2026-03-17T22:31:00Z"), None);
+    machine.scheduled.schedule.catch_up = CatchUp::All;
+    machine.at("2026-03-02T23:31:00Z");
+    // Off for two weeks, and for a month and more: the first night is two days too old.
+    assert_eq!(left(&machine, "2026-03-17T22:31:00Z"), None);
+    let long = left(&machine, "2026-04-05T22:31:00Z");
+    assert_eq!(long.as_deref(), Some("22 from 2026-03-03, at most 20"));
+    // Nights that failed were tried, however many.
+    for day in 3..=31 {
+        machine.work.fates.insert(format!("2026-03-{day:02}"), Fate::Fails);
+    }
+    machine.at("2026-04-01T22:31:00Z");
+    assert_eq!(left(&machine, "2026-05-01T22:31:00Z"), None);
 }

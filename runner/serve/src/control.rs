@@ -1,8 +1,9 @@
-//! Starts and cancels runs.
+//! Starts and cancels runs, and runs nights again.
 
 use crate::site::Site;
-use runner_engine::Failure;
+use runner_engine::{Failure, exit};
 use runner_history as history;
+use runner_history::schedule::{NightLog, names};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -38,21 +39,60 @@ pub(crate) fn cancel(runs: &Path, id: &str) -> Result<(), Failure> {
     })
 }
 
-/// Starts `runner exec` of a pipeline as a process of its own, and returns the run's id.
-pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<String, Failure> {
-    let mut command = Command::new(&site.program);
-    command.arg("exec").arg(pipeline).args(["--json", "--quiet"]);
-    for setting in set {
-        command.args(["--set", setting]);
+/// The time within which a call that is refused says so.
+const REFUSED: Duration = Duration::from_secs(2);
+
+/// Runs the nights of a scheduled pipeline that are due and not done, as a process of its own.
+pub(crate) fn run_due(site: &Site, name: &str) -> Result<(), Failure> {
+    let nowhere = || Failure::usage(format!("no schedule `{name}` has nights"));
+    if !names(&site.home)?.iter().any(|known| known == name) {
+        return Err(nowhere());
     }
+    let log = NightLog::read(&site.home, name)?;
+    let file = log.file().ok_or_else(nowhere)?;
+    let mut command = program(site);
+    command
+        .args(["schedule", "run-due", "--quiet"])
+        .arg(file)
+        .stdout(Stdio::null());
+    let child = command
+        .spawn()
+        .map_err(|err| Failure::caused("cannot run the nights", &err))?;
+    let (sender, ended) = channel();
+    thread::spawn(move || drop(sender.send(child.wait_with_output())));
+    match ended.recv_timeout(REFUSED) {
+        Ok(Ok(output)) if output.status.code() == Some(exit::WRONG_USAGE.into()) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(Failure::usage(said.trim().trim_start_matches("error: ").to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The program in the directory of the server, with the server's home. A Ctrl-C that ends the server does not
+/// stop it.
+fn program(site: &Site) -> Command {
+    let mut command = Command::new(&site.program);
     command
         .current_dir(&site.directory)
         .env("RUNNER_HOME", &site.home)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // A Ctrl-C that ends the server must not stop the run.
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command
+}
+
+/// Starts `runner exec` of a pipeline as a process of its own, and returns the run's id.
+pub(crate) fn start(site: &Site, pipeline: &Path, set: &[String]) -> Result<String, Failure> {
+    let mut command = program(site);
+    command
+        .arg("exec")
+        .arg(pipeline)
+        .args(["--json", "--quiet"])
+        .stdout(Stdio::piped());
+    for setting in set {
+        command.args(["--set", setting]);
+    }
     let mut child = command
         .spawn()
         .map_err(|err| Failure::caused("cannot start a run", &err))?;

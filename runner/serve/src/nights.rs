@@ -1,7 +1,7 @@
 //! The schedule of a server: runs `runner schedule run-due` repeatedly, each time as a separate process.
 
 use crate::site::Site;
-use runner_engine::{Failure, no_thread};
+use runner_engine::{Failure, exit, no_thread};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 /// The interval at which due nights are looked for.
 const INTERVAL: Duration = Duration::from_secs(20);
+
+/// The interval after a call was refused: its message is not repeated every few seconds.
+const REFUSED: Duration = Duration::from_secs(3600);
 
 /// The time after which a night that failed or was late is run again.
 const RETRY_AFTER: &str = "1h";
@@ -37,10 +40,12 @@ impl Nights {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let run = move || {
             while !stop.load(Ordering::Relaxed) {
-                if let Ok(child) = command.spawn() {
-                    wait(child, &stop);
-                }
-                let again = Instant::now() + INTERVAL;
+                let code = command.spawn().ok().and_then(|child| wait(child, &stop));
+                let interval = match code {
+                    Some(exit::WRONG_USAGE) => REFUSED,
+                    _ => INTERVAL,
+                };
+                let again = Instant::now() + interval;
                 while Instant::now() < again && !stop.load(Ordering::Relaxed) {
                     thread::sleep(LOOK);
                 }
@@ -56,10 +61,14 @@ impl Nights {
     }
 }
 
-/// Waits until a process has ended; asks it to stop once `stop` is set.
-fn wait(mut child: Child, stop: &AtomicBool) {
+/// Waits until a process has ended, and returns its exit code; asks it to stop once `stop` is set.
+fn wait(mut child: Child, stop: &AtomicBool) -> Option<u8> {
     let mut is_asked = false;
-    while let Ok(None) = child.try_wait() {
+    loop {
+        match child.try_wait() {
+            Ok(None) => {}
+            ended => return ended.ok()??.code()?.try_into().ok(),
+        }
         if stop.load(Ordering::Relaxed) && !is_asked {
             is_asked = true;
             if let Some(process) = Pid::from_raw(child.id().cast_signed()) {

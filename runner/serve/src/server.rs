@@ -109,6 +109,7 @@ fn router(site: Site) -> Router {
         .route("/searches", page(pages::searches))
         .route("/searches/{search}", get(search))
         .route("/schedule", page(pages::schedule))
+        .route("/schedule/{name}/retry", post(retry))
         .route("/policies", page(pages::policies))
         .route("/data", page(pages::data))
         .route("/cache", page(pages::cache))
@@ -257,7 +258,7 @@ fn may_run(site: &Site) -> Result<(), Failure> {
     }
 }
 
-/// Makes a change that a form of this server asks for, and shows the run that it is about.
+/// Makes a change that a form of this server asks for, and shows the page whose address it returns.
 async fn change(
     site: Site,
     headers: &HeaderMap,
@@ -269,13 +270,14 @@ async fn change(
     }
     answer(move || {
         may_run(&site)?;
-        Ok((StatusCode::SEE_OTHER, [(LOCATION, run_address(&work(&site)?))]))
+        Ok((StatusCode::SEE_OTHER, [(LOCATION, work(&site)?)]))
     })
     .await
 }
 
+/// A form with nothing but the secret.
 #[derive(Deserialize)]
-struct CancelForm {
+struct ButtonForm {
     #[serde(default)]
     secret: String,
 }
@@ -284,13 +286,23 @@ async fn cancel(
     State(site): State<Site>,
     InPath(name): InPath<String>,
     headers: HeaderMap,
-    Form(form): Form<CancelForm>,
+    Form(form): Form<ButtonForm>,
 ) -> Response {
     let cancel = move |site: &Site| {
         let run = site.run(&name)?;
-        control::cancel(&site.runs, &run).map(|()| run)
+        control::cancel(&site.runs, &run).map(|()| run_address(&run))
     };
     change(site, &headers, &form.secret, cancel).await
+}
+
+async fn retry(
+    State(site): State<Site>,
+    InPath(name): InPath<String>,
+    headers: HeaderMap,
+    Form(form): Form<ButtonForm>,
+) -> Response {
+    let retry = move |site: &Site| control::run_due(site, &name).map(|()| "/schedule".to_owned());
+    change(site, &headers, &form.secret, retry).await
 }
 
 #[derive(Deserialize)]
@@ -309,7 +321,7 @@ async fn start(State(site): State<Site>, headers: HeaderMap, Form(form): Form<St
             return Err(Failure::usage(format!("`{}` is not offered", pipeline.display())));
         }
         let set: Vec<String> = set.split_whitespace().map(str::to_owned).collect();
-        control::start(site, &pipeline, &set)
+        control::start(site, &pipeline, &set).map(|run| run_address(&run))
     };
     change(site, &headers, &secret, start).await
 }

@@ -162,7 +162,7 @@ mod tests {
     install pipelines
     uninstall pipelines
     log pipelines
-    close pipeline
+    skip pipeline
     gc keep_run
     push run
     pull what

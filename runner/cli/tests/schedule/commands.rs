@@ -207,42 +207,87 @@ fn beyond_its_table_a_calendar_warns() {
     }
 }
 
+/// The answer of a command: its exit code, and what it printed, without the directory of the project.
+fn answer(project: &Project, args: &[&str]) -> String {
+    let ended = project.run(&[&["schedule"], args].concat());
+    let text = format!("{} {}{}", ended.code, ended.stdout, ended.stderr);
+    text.replace(&project.path("").display().to_string(), "")
+}
+
 #[test]
-fn a_night_without_data_is_closed() {
+fn nights_are_skipped_with_a_reason() {
     let project = Project::new(
         "version: 1\nname: s\nschedule:\n  at: \"18:30\"\n  calendar: XNYS\n  from: 2028-01-05\n  \
         wait_for: { files: [\"${schedule.date}.csv\"], until: \"23:00\" }\n\
         stages: { a: { run: \"echo ${schedule.date} > ${outputs.o}\", outputs: { o: o.txt } } }\n",
     );
     let now = "2028-01-06T12:00:00Z";
-    let due = || project.run(&["schedule", "run-due", "p.yaml", "--now", now]);
-    assert_eq!(due().code, 1);
-    let closed = project.run(&[
-        "schedule",
-        "close",
-        "p.yaml",
-        "2028-01-05",
-        "--reason",
-        "day of mourning",
-        "--now",
-        now,
-    ]);
+    let due = |now: &str| project.run(&["schedule", "run-due", "p.yaml", "--now", now]).code;
+    assert_eq!(due(now), 1);
+    let skip = |night: &str| {
+        let args = ["skip", "p.yaml", night, "--why", "day of mourning", "--now", now];
+        answer(&project, &args)
+    };
+    insta::assert_snapshot!(skip("2028-01-05"), @"0 s 2028-01-05: skipped: day of mourning");
+    assert_eq!(due(now), 0);
+    insta::assert_snapshot!(skip("2028-01-05"), @"
+    2 error: the night 2028-01-05 of `s` is skipped already
+      hint: `runner schedule log` shows its run, or its reason
+    ");
+    insta::assert_snapshot!(skip("2028-01-08"), @"
+    2 error: `s` has no night 2028-01-08
+      hint: `runner schedule log` lists the nights that were, `runner schedule next --count 20` the next
+    ");
+    // The days before one to come have their nights. The old names of the command and its argument.
+    let old = ["close", "p.yaml", "2028-01-10", "--reason", "flood", "--now", now];
+    insta::assert_snapshot!(answer(&project, &old), @"0 s 2028-01-10: skipped: flood");
+    for day in ["2028-01-06", "2028-01-07"] {
+        project.write(&format!("{day}.csv"), "1\n");
+    }
+    assert_eq!(due("2028-01-11T00:00:00Z"), 0);
+    let log = answer(&project, &["log", "p.yaml"]);
+    let states: Vec<&str> = log
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
     assert_eq!(
-        (closed.code, &*closed.stdout),
-        (0, "s 2028-01-05: skipped, closed: day of mourning\n")
+        states,
+        ["2028-01-05", "2028-01-06", "2028-01-07", "2028-01-10"],
+        "{log}"
     );
-    assert_eq!(due().code, 0);
-    let log = project.run(&["schedule", "log", "p.yaml"]);
-    assert!(log.stdout.contains("closed: day of mourning"), "{}", log.stdout);
-    let again = project.run(&[
-        "schedule",
-        "close",
-        "p.yaml",
-        "2028-01-05",
-        "--reason",
-        "x",
-        "--now",
-        now,
-    ]);
-    assert_eq!(again.code, 2);
+    assert!(log.contains("skipped") && log.contains("day of mourning"), "{log}");
+}
+
+#[test]
+fn a_failed_night_says_why_in_full() {
+    let project = Project::new(
+        "version: 1\nname: s\nschedule: { at: \"18:30\", from: 2028-01-05 }\n\
+        stages: { a: { run: \"exit 3\", outputs: { o: o.txt } } }\n",
+    );
+    let now = "2028-01-05T19:00:00Z";
+    project.run(&["schedule", "run-due", "p.yaml", "--now", now]);
+    let log = answer(&project, &["log", "p.yaml"]);
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(lines[1].contains("failed"), "{log}");
+    assert_eq!(lines[2], "    a: the command exited with status 3");
+}
+
+#[test]
+fn many_missed_nights_are_refused_where_nobody_can_be_asked() {
+    let project = by_close("XNYS", "2024-01-02");
+    let due = |more: &[&str]| {
+        let args = ["run-due", "p.yaml", "--quiet", "--now", "2024-01-18T23:00:00Z"];
+        answer(&project, &[&args, more].concat())
+    };
+    insta::assert_snapshot!(due(&[]), @"
+    2 error: s: 11 nights from 2024-01-02 on were missed, and at most 10 are made up for unasked
+      hint: `--catch-up all` makes up for all of them; a later `from:`, or `catch_up: latest`, of the schedule leaves them out
+    ");
+    assert!(!project.home().join("schedule").exists());
+    assert!(due(&["--catch-up", "3"]).starts_with("2 error: s: 11 nights"));
+    assert!(due(&["--catch-up", "some"]).contains("a number of nights, or `all`"));
+    assert_eq!(due(&["--catch-up", "11"]), "0 ");
+    let log = answer(&project, &["log", "p.yaml", "--json"]);
+    assert_eq!(log.matches("\"done\"").count(), 12, "{log}");
 }

@@ -15,6 +15,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("verdicts_and_equity_are_shown", verdicts_and_equity_are_shown),
     ("searches_are_shown_and_followed", searches_are_shown_and_followed),
     ("a_server_runs_nights", a_server_runs_nights),
+    (
+        "failed_nights_are_listed_and_run_again",
+        failed_nights_are_listed_and_run_again,
+    ),
 ];
 
 const TRAINED: &str = "\
@@ -266,4 +270,46 @@ fn a_server_runs_nights() {
     let project = Project::new(nightly().to_string().replace("FROM", &today.to_string()));
     let server = Server::new(&project, &["--schedule", "p.yaml"]);
     runner_testkit::wait_for("the night", || server.page("/schedule").contains(": done</title>"));
+}
+
+fn failed_nights_are_listed_and_run_again() {
+    let project = Project::new(
+        pipeline("nightly")
+            .block("schedule", "{ at: '00:00', from: 2024-01-02, calendar: XNYS }")
+            .run("a", "test -e $HERE/ok && touch ${outputs.x}")
+            .output("x", "x.txt"),
+    );
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    let here = project.path("").display().to_string();
+    project.write("p.yaml", text.replace("$HERE", here.trim_end_matches('/')));
+    let due = project.run(&["schedule", "run-due", "p.yaml", "--now", "2024-01-03T12:00:00Z"]);
+    assert_eq!(due.code, 1, "{}", due.text());
+    let shows = Server::new(&project, &[]);
+    let page = shows.page("/schedule");
+    for part in [
+        "2 nights to run again",
+        "a: the command exited with status 1",
+        "<code>runner schedule run-due /",
+        ">2024</text>",
+        "failed, killed or late",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("<form"), "{page}");
+    let address = "/schedule/nightly/retry";
+    assert_eq!(shows.post(address, "secret=guess", &[]).status, 403);
+    let runs = Server::new(&project, &["--allow-run"]);
+    assert!(runs.page("/schedule").contains(&format!("action=\"{address}\"")));
+    project.write("ok", "");
+    let secret = format!("secret={}", runs.secret("/schedule"));
+    let own = format!("Origin: http://{}", runs.address);
+    let headers = [own.as_str(), "Sec-Fetch-Site: same-origin"];
+    assert_eq!(runs.post("/schedule/other/retry", &secret, &headers).status, 404);
+    let answer = runs.post(address, &secret, &headers);
+    assert_eq!(answer.status, 303, "{}", answer.body);
+    runner_testkit::wait_for("the nights", || {
+        let page = runs.page("/schedule");
+        page.contains("2024-01-02: done</title>") && page.contains("2024-01-03: done</title>")
+    });
+    assert!(!runs.page("/schedule").contains("to run again"));
 }

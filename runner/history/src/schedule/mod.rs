@@ -16,4 +16,6 @@ pub use due::{Due, DueTimes};
 pub use night::{Night, NightStatus};
 pub use night_log::{NightLog, names};
 pub use ready::Awaited;
-pub use scheduler::{Outcome, Ran, RunEnd, Scheduler, Work, close};
+pub use scheduler::{
+    Backlog, CATCH_UP_DAYS, FIRST_CATCH_UP, Outcome, Ran, RunEnd, Scheduler, Work, backlog, skip,
+};

@@ -20,7 +20,7 @@ pub enum NightStatus {
     Killed,
     /// The night's data did not arrive in time.
     Late,
-    /// The night was missed, and is not made up for.
+    /// The night was missed and is not made up for, or a person skipped it.
     Skipped,
 }
 
@@ -75,6 +75,9 @@ pub struct Night {
     /// follow the run may not have been done.
     #[serde(skip)]
     pub is_of_run: bool,
+    /// True if a person skipped the night before it was tried: nights before it may not have been tried yet.
+    #[serde(skip)]
+    pub is_ahead: bool,
 }
 
 impl Night {
@@ -91,6 +94,7 @@ impl Night {
             why: None,
             decision: None,
             is_of_run: false,
+            is_ahead: false,
         }
     }
 }

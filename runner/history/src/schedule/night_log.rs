@@ -52,6 +52,8 @@ pub(super) enum Change {
         #[serde(flatten)]
         end: Ended,
     },
+    /// A person skips the night, which need not be due.
+    Skipped { why: String },
 }
 
 /// The end of a night: the reason for its state, and the decision made after it.
@@ -296,6 +298,7 @@ impl NightLog {
             return;
         }
         let Some(Named { night, due }) = line.of else { return };
+        let is_new = !self.nights.contains_key(&night);
         let night = self
             .nights
             .entry(night.clone())
@@ -321,6 +324,12 @@ impl NightLog {
                 night.ended = Some(time);
                 night.run = run.or(night.run.take());
                 (night.why, night.decision) = (end.why, end.decision);
+            }
+            Change::Skipped { why } => {
+                night.status = NightStatus::Skipped;
+                night.ended = Some(time);
+                night.why = Some(why);
+                night.is_ahead = is_new;
             }
         }
     }

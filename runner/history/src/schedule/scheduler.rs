@@ -20,6 +20,12 @@ const POLL: Duration = Duration::from_secs(30);
 /// The time after which `catch_up: none` skips a missed night without `wait_for`.
 const WINDOW: TimeDelta = TimeDelta::hours(1);
 
+/// The number of nights that a schedule without a night makes up for unasked.
+pub const FIRST_CATCH_UP: usize = 10;
+
+/// A schedule with nights makes up unasked for those that were due within this time.
+pub const CATCH_UP_DAYS: TimeDelta = TimeDelta::days(31);
+
 /// The work of a night, provided by the caller of a [`Scheduler`].
 pub trait Work {
     /// The files that a night waits for, in their current state.
@@ -145,50 +151,93 @@ impl Scheduler<'_> {
     }
 }
 
-/// Closes a night that is due and not settled, such as one whose data never comes because the exchange was
-/// closed: it is not run again. `file` is the absolute path of the pipeline file.
+/// Skips a night that is not settled: it is not run, or not run again. It need not be due: a day of mourning
+/// is known the day before. `file` is the absolute path of the pipeline file.
 ///
 /// # Errors
-/// If the night is not due or is settled, if nights before it have not been tried, if another process runs
-/// the nights, or if the log cannot be written.
-pub fn close(
+/// If the schedule has no such night, the night is settled or will not be run, if another process runs the
+/// nights, or if the log cannot be written.
+pub fn skip(
     home: &Path,
     file: &Path,
     scheduled: &Scheduled,
     night: &str,
-    reason: &str,
+    why: &str,
     now: DateTime<Utc>,
 ) -> Result<Night, Failure> {
     let name = &scheduled.name;
+    let times = DueTimes(&scheduled.schedule);
+    let Some(due) = times.named(night) else {
+        return Err(Failure::usage(format!("`{name}` has no night {night}")).hint(
+            "`runner schedule log` lists the nights that were, `runner schedule next --count 20` the next",
+        ));
+    };
     let Some(_lock) = lock(home, name)? else {
         return Err(Failure::usage(format!("another process runs the nights of `{name}`"))
             .hint("wait for it, or stop it"));
     };
     let mut log = NightLog::read(home, name)?;
-    let steps = plan(scheduled, &log, now);
-    let Some(step) = steps.iter().find(|step| step.due.night == night) else {
-        return Err(Failure::usage(format!("`{name}` has no night {night} that is due and not done")).hint(
-            "`runner schedule log` lists the nights; a day to come is closed by the calendar: `calendar: { base: \
-            XNYS, closed: [2025-01-09] }`",
-        ));
-    };
-    let is_untried = |step: &&Step| log.get(&step.due.night).is_none() && step.due.night.as_str() < night;
-    if let Some(before) = steps.iter().find(is_untried) {
+    if let Some(known) = log.get(night).filter(|known| known.status.is_settled()) {
+        return Err(Failure::usage(format!(
+            "the night {night} of `{name}` is {} already",
+            known.status.name()
+        ))
+        .hint("`runner schedule log` shows its run, or its reason"));
+    }
+    let is_before = scheduled.schedule.from.is_some_and(|from| due.dates.date < from);
+    let is_left = due.at > now || plan(scheduled, &log, now).iter().any(|step| step.due.night == night);
+    if is_before || !is_left {
         return Err(
-            Failure::usage(format!("the night {} before it has not been tried", before.due.night))
-                .hint("`runner schedule run-due` runs the nights in order; close this one then"),
+            Failure::usage(format!("the night {night} of `{name}` is not to be run"))
+                .hint("it comes before the first night, or `catch_up` leaves it out"),
         );
     }
     log.set_file(now, file)?;
-    let change = Change::Ended {
-        status: NightStatus::Skipped,
-        run: None,
-        end: Ended::because(format!("closed: {reason}")),
-    };
-    log.add(now, &step.due, change)?;
+    let why = why.to_owned();
+    log.add(now, &due, Change::Skipped { why })?;
     log.get(night)
         .cloned()
         .ok_or_else(|| Failure::usage(format!("the night {night} is not in the log")))
+}
+
+/// Nights to make up for that are more than a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Backlog {
+    /// The number of nights before the latest one that were never tried and are to be run.
+    pub missed: usize,
+    /// The first of them.
+    pub first: String,
+    /// The limit.
+    pub most: usize,
+}
+
+/// The nights to make up for, if they are more than `most`; without it, more than [`FIRST_CATCH_UP`] of a
+/// schedule that has no nights yet, or than those of [`CATCH_UP_DAYS`] of one that has.
+///
+/// # Errors
+/// If the log cannot be read.
+pub fn backlog(
+    home: &Path,
+    scheduled: &Scheduled,
+    most: Option<usize>,
+    now: DateTime<Utc>,
+) -> Result<Option<Backlog>, Failure> {
+    let log = NightLog::read(home, &scheduled.name)?;
+    let steps = plan(scheduled, &log, now);
+    let untried = |step: &&Step| step.skipped.is_none() && log.get(&step.due.night).is_none();
+    let mut missed: Vec<&Due> = steps.iter().filter(untried).map(|step| &step.due).collect();
+    let latest = DueTimes(&scheduled.schedule).latest(now);
+    missed.retain(|due| latest.as_ref().is_some_and(|latest| due.night < latest.night));
+    let has_nights = log.nights().any(|night| !night.is_ahead);
+    let most = most.unwrap_or_else(|| match has_nights {
+        true => missed.iter().filter(|due| now - due.at <= CATCH_UP_DAYS).count(),
+        false => FIRST_CATCH_UP,
+    });
+    Ok(missed.first().filter(|_| missed.len() > most).map(|first| Backlog {
+        missed: missed.len(),
+        first: first.night.clone(),
+        most,
+    }))
 }
 
 /// A night that is due and not settled.
@@ -199,7 +248,7 @@ struct Step {
 }
 
 /// The nights that have something left to do, in order: known nights that are not settled, and the nights
-/// after the last known one. Earlier nights stay as they were, even if the schedule has changed.
+/// after the last one that was tried. Earlier nights stay as they were, even if the schedule has changed.
 fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> {
     let times = DueTimes(&scheduled.schedule);
     let Some(latest) = times.latest(now) else {
@@ -215,17 +264,19 @@ fn plan(scheduled: &Scheduled, log: &NightLog, now: DateTime<Utc>) -> Vec<Step> 
         .filter_map(|night| times.named(&night.night))
         .filter(|due| due.at <= now)
         .collect();
-    match log.nights().next_back() {
+    let new = match log.nights().rfind(|night| !night.is_ahead) {
         Some(last) => {
             let from = date_of(&last.night).unwrap_or(latest.dates.date);
-            let new = times.until(from, now).into_iter();
-            all.extend(new.filter(|due| due.night > last.night));
+            let mut new = times.until(from, now);
+            new.retain(|due| due.night > last.night);
+            new
         }
         None => match scheduled.schedule.from {
-            Some(from) => all.extend(times.until(from, now)),
-            None => all.push(latest.clone()),
+            Some(from) => times.until(from, now),
+            None => vec![latest.clone()],
         },
-    }
+    };
+    all.extend(new.into_iter().filter(|due| log.get(&due.night).is_none()));
     let step = |due: Due| {
         let known = log.get(&due.night).map(|night| night.status);
         let is_missed = match scheduled.schedule.catch_up {
@@ -265,12 +316,16 @@ fn window_end(scheduled: &Scheduled, due: &Due) -> DateTime<Utc> {
     }
 }
 
-/// The text of a failure with its first cause.
+/// The text of a failure with its causes and its hint.
 fn told(failure: &Failure) -> String {
-    match failure.causes.first() {
-        Some(cause) => format!("{}: {cause}", failure.message),
-        None => failure.message.clone(),
+    let mut text = failure.message.clone();
+    for cause in &failure.causes {
+        text.push_str(&format!(": {cause}"));
     }
+    if let Some(hint) = &failure.hint {
+        text.push_str(&format!("; hint: {hint}"));
+    }
+    text
 }
 
 /// The state of the nights while they are run.
@@ -344,7 +399,7 @@ impl Nights<'_> {
             let awaited = match work.awaited(due, wait_for) {
                 Ok(awaited) => awaited,
                 Err(failure) => {
-                    self.end(due, NightStatus::Failed, None, Ended::because(failure.message), work)?;
+                    self.end(due, NightStatus::Failed, None, Ended::because(told(&failure)), work)?;
                     return Ok(false);
                 }
             };

@@ -1,12 +1,12 @@
 //! The nights of scheduled pipelines: a calendar from green to red, and the last of them as a table.
 
-use crate::layout::{Page, link, run_address, stage_address};
+use crate::layout::{Page, encode, link, run_address, stage_address};
 use crate::site::Site;
 use chrono::Utc;
-use runner_engine::{Failure, row};
+use runner_engine::{Failure, row, text};
 use runner_history::THEN;
 use runner_history::schedule::{DueTimes, Night, NightLog, NightStatus, names};
-use runner_report::html::{escape, table};
+use runner_report::html::{escape, section, table};
 use std::fmt::Write as _;
 
 /// The number of nights of the calendar, and of the table.
@@ -15,6 +15,10 @@ const NIGHTS: usize = 30;
 
 /// The width of a week in the calendar, and the height of a day.
 const CELL: i32 = 14;
+
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
 
 pub(crate) fn schedule(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Schedule</h1>\n");
@@ -30,6 +34,7 @@ pub(crate) fn schedule(site: &Site) -> Result<Page, Failure> {
         let _ = writeln!(body, "<h2>{}</h2>", escape(&name));
         body.push_str(&next(site, &log));
         let nights: Vec<&Night> = log.nights().rev().take(CALENDAR).collect();
+        body.push_str(&open(site, &name, &log, &nights));
         body.push_str(&calendar(&nights));
         let rows: Vec<Vec<String>> = nights.iter().take(NIGHTS).map(|night| row(night)).collect();
         body.push_str(&table(
@@ -62,11 +67,57 @@ fn next(site: &Site, log: &NightLog) -> String {
     }
 }
 
+/// The nights that failed, were killed or whose data was late, each with its reason, and how they are run
+/// again.
+fn open(site: &Site, name: &str, log: &NightLog, nights: &[&Night]) -> String {
+    let failed = nights.iter().filter(|night| class(night.status) == FAILED);
+    let rows: Vec<Vec<String>> = failed
+        .map(|night| {
+            row![
+                escape(&night.night),
+                format!("<span class=\"{FAILED}\">{}</span>", night.status.name()),
+                night.run.as_ref().map(|run| link(&run_address(run), run)),
+                night.why.as_ref().map(|why| escape(why)),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let file = log.file().map(|file| file.display().to_string());
+    let again = match (&file, site.allow_run) {
+        (Some(_), true) => format!(
+            "<form method=\"post\" action=\"/schedule/{}/retry\">{}<button>Run them again</button></form>\n",
+            encode(name),
+            site.form_secret()
+        ),
+        (Some(file), false) => format!(
+            "<p><code>runner schedule run-due {file}</code> runs them again; <code>runner schedule skip \
+            {file} NIGHT --why TEXT</code> leaves one out</p>\n",
+            file = escape(file)
+        ),
+        (None, _) => String::new(),
+    };
+    let heading = format!("<h3>{} to run again</h3>", text::count(rows.len(), "night"));
+    section(&heading, &["night", "status", "run", "why"], &rows) + &again
+}
+
+/// The colour class of nights that are run again.
+const FAILED: &str = "failed";
+
+/// The colour classes with the statuses that they stand for.
+const LEGEND: [(&str, &str); 4] = [
+    ("done", "done"),
+    (FAILED, "failed, killed or late"),
+    ("running", "running or waiting"),
+    ("skipped", "skipped"),
+];
+
 /// The colour class of a status.
 fn class(status: NightStatus) -> &'static str {
     match status {
         NightStatus::Done => "done",
-        NightStatus::Failed | NightStatus::Killed | NightStatus::Late => "failed",
+        NightStatus::Failed | NightStatus::Killed | NightStatus::Late => FAILED,
         NightStatus::Running | NightStatus::Waiting => "running",
         NightStatus::Skipped => "skipped",
     }
@@ -84,35 +135,48 @@ fn row(night: &Night) -> Vec<String> {
         night.run.as_ref().map(|run| link(&run_address(run), run)),
         match (&night.why, &night.decision, &night.run) {
             (None, Some(decision), Some(run)) => Some(link(&stage_address(run, THEN), decision)),
-            (why, decision, _) => why.as_ref().or(decision.as_ref()).map(|text| escape(text)),
+            (why, decision, _) => why.as_ref().or(decision.as_ref()).map(|told| escape(told)),
         },
     ]
 }
 
-/// A column for each week, a cell for each night.
+/// A column for each week, a cell for each night, under the names of the months; and the legend.
 fn calendar(nights: &[&Night]) -> String {
-    let date = |night: &Night| {
-        night
-            .night
-            .get(..10)
-            .and_then(|date| date.parse::<datasets::Date>().ok())
-    };
+    let date = |night: &Night| night.night.get(..10)?.parse::<datasets::Date>().ok();
     let dates: Vec<i32> = nights.iter().filter_map(|night| Some(date(night)?.0)).collect();
-    let (Some(first), Some(last)) = (dates.iter().min(), dates.iter().max()) else {
+    let (Some(&first), Some(&last)) = (dates.iter().min(), dates.iter().max()) else {
         return String::new();
     };
     // Day 0 was a Thursday; weeks begin on Mondays.
-    let week = |day: i32| (day + 3).div_euclid(7);
-    let columns = week(*last) - week(*first) + 1;
-    let size = CELL - 2;
+    let column = |day: i32| (day + 3).div_euclid(7) - (first + 3).div_euclid(7);
+    let (columns, size) = (column(last) + 1, CELL - 2);
     let done = nights.iter().filter(|night| night.status == NightStatus::Done).count();
     let mut out = format!(
         "<div class=\"wide\" tabindex=\"0\"><svg class=\"nights\" style=\"width:{0}px\" viewBox=\"0 0 {0} \
         {1}\" role=\"img\" aria-label=\"{2} nights, {done} done\">",
-        columns * CELL,
-        7 * CELL,
+        columns.max(2) * CELL,
+        8 * CELL,
         nights.len()
     );
+    // A month that has less than two columns left has no room for its name.
+    let months = (first..=last).filter(|day| *day == first || datasets::Date(*day).ymd().2 == 1);
+    let mut room = 0;
+    for day in months.filter(|day| column(*day) + 2 <= columns.max(2)) {
+        if column(day) >= room {
+            let (year, month, _) = datasets::Date(day).ymd();
+            let name = match month {
+                1 => year.to_string(),
+                month => MONTHS[month as usize - 1].to_owned(),
+            };
+            let _ = write!(
+                out,
+                "<text x=\"{}\" y=\"{}\">{name}</text>",
+                column(day) * CELL + 1,
+                CELL - 4
+            );
+            room = column(day) + 2;
+        }
+    }
     for night in nights {
         let Some(day) = date(night).map(|date| date.0) else {
             continue;
@@ -122,12 +186,21 @@ fn calendar(nights: &[&Night]) -> String {
             "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" rx=\"2\"><title>{}: \
             {}</title></rect>",
             class(night.status),
-            (week(day) - week(*first)) * CELL + 1,
-            (day + 3).rem_euclid(7) * CELL + 1,
+            column(day) * CELL + 1,
+            ((day + 3).rem_euclid(7) + 1) * CELL + 1,
             escape(&night.night),
             night.status.name()
         );
     }
-    out.push_str("</svg></div>\n");
+    out.push_str("</svg></div>\n<p class=\"parts\">");
+    for (class, name) in LEGEND {
+        let _ = write!(
+            out,
+            "<svg class=\"nights\" style=\"width:{CELL}px;height:{CELL}px\" viewBox=\"0 0 {CELL} {CELL}\" \
+            aria-hidden=\"true\"><rect class=\"{class}\" x=\"1\" y=\"1\" width=\"{size}\" height=\"{size}\" \
+            rx=\"2\"/></svg> {name} "
+        );
+    }
+    out.push_str("<span class=\"dim\">a column is a week, from Monday</span></p>\n");
     out
 }

@@ -6,10 +6,12 @@ use super::{cron, launchd, systemd};
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
+use chrono::Utc;
 use clap::{Args, ValueEnum};
 use runner_engine::Failure;
+use runner_history::schedule::backlog;
 use serde_json::json;
-use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -126,6 +128,17 @@ pub(super) fn install(session: &Session, args: &TimerArgs) -> Result<(), Failure
     for file in &args.pipelines {
         let entry = Entry::of(session, session.current.join(file))?;
         let call = Call::new(session, &entry)?;
+        if let Some(backlog) = backlog(&entry.home, &entry.scheduled, None, Utc::now())? {
+            output::warn(&format!(
+                "{}: {} nights from {} on were missed, and a timer makes up for at most {}: run `runner \
+                schedule run-due {} --catch-up all` first, or write a later `from:`",
+                call.name,
+                backlog.missed,
+                backlog.first,
+                backlog.most,
+                file.display()
+            ));
+        }
         match service {
             Installer::Systemd => {
                 let unit = systemd::unit(&call.name);
@@ -236,7 +249,7 @@ fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Fa
         let all: Vec<String> = steps.iter().map(Step::shown).collect();
         output::print(&all.join("\n"))?;
     }
-    if !args.yes && !is_confirmed()? {
+    if !args.yes && output::confirm("apply this?")? != Some(true) {
         output::say("nothing was changed; `--yes` applies this without asking");
         return Ok(());
     }
@@ -250,20 +263,6 @@ fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Fa
         }
     }
     failed.map_or(Ok(()), Err)
-}
-
-/// Asks for confirmation on the terminal; returns false if there is no terminal.
-fn is_confirmed() -> Result<bool, Failure> {
-    let mut input = std::io::stdin().lock();
-    if !input.is_terminal() {
-        return Ok(false);
-    }
-    output::print("apply this? [y/N] ")?;
-    let mut answer = String::new();
-    input
-        .read_line(&mut answer)
-        .map_err(|err| Failure::caused("cannot read standard input", &err))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn default_service() -> Installer {

@@ -1,12 +1,12 @@
 //! `runner schedule`.
 
-mod close;
 mod cron;
 mod entry;
 mod install;
 mod launchd;
 mod run_due;
 mod show;
+mod skip;
 mod systemd;
 mod unit;
 
@@ -25,7 +25,7 @@ Examples:
   runner schedule run-due nightly.yaml
   runner schedule list
   runner schedule log nightly.yaml --last 30
-  runner schedule close nightly.yaml 2025-01-09 --reason \"day of mourning\"")]
+  runner schedule skip nightly.yaml 2025-01-09 --why \"day of mourning\"")]
 pub(crate) enum ScheduleCommand {
     Next(show::NextArgs),
     /// List the scheduled pipelines of this home.
@@ -51,7 +51,8 @@ Example:
   runner schedule uninstall nightly.yaml --with cron --yes")]
     Uninstall(TimerArgs),
     Log(show::NightsArgs),
-    Close(close::CloseArgs),
+    #[command(alias = "close")]
+    Skip(skip::SkipArgs),
 }
 
 pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u8, Failure> {
@@ -60,7 +61,7 @@ pub(crate) fn schedule(session: &Session, command: &ScheduleCommand) -> Result<u
         ScheduleCommand::Next(args) => show::next(session, args).map(done),
         ScheduleCommand::List(args) => show::list(session, args).map(done),
         ScheduleCommand::Log(args) => show::log(session, args).map(done),
-        ScheduleCommand::Close(args) => close::close(session, args).map(done),
+        ScheduleCommand::Skip(args) => skip::skip(session, args).map(done),
         ScheduleCommand::RunDue(args) => run_due::run_due(session, args),
         ScheduleCommand::Install(args) => install::install(session, args).map(done),
         ScheduleCommand::Uninstall(args) => install::uninstall(session, args).map(done),

@@ -14,7 +14,7 @@ use runner_acting::Decision;
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{
-    Awaited, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work,
+    Awaited, Backlog, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work, backlog,
 };
 use runner_history::{self as history, AllMarks};
 use runner_pipeline::{WaitFor, Work as StageWork, load};
@@ -33,13 +33,15 @@ use std::time::{Duration, Instant};
 ///
 /// A night that is done is not run again; missed nights are made up for as `catch_up` says; nights that
 /// failed, or whose data was late, are run again. Where another process runs the nights of a pipeline, it
-/// says so and exits. Exit codes: 0 if nothing is left to do, 1 if a night failed or its data is late.
+/// says so and exits. Exit codes: 0 if nothing is left to do, 1 if a night failed or its data is late, 2 if
+/// more nights were missed than are made up for unasked.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
   runner schedule run-due nightly.yaml
   runner schedule run-due nightly.yaml --retry-after 1h
-  runner schedule run-due nightly.yaml --now 2026-11-27T23:30:00Z    # a rehearsal: does not wait")]
+  runner schedule run-due nightly.yaml --now 2026-11-27T23:30:00Z    # a rehearsal: does not wait
+  runner schedule run-due nightly.yaml --catch-up all                # however many nights were missed")]
 pub(crate) struct RunDueArgs {
     #[command(flatten)]
     pub scheduled: ScheduledArgs,
@@ -47,6 +49,23 @@ pub(crate) struct RunDueArgs {
     /// every few minutes.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = age)]
     pub retry_after: Duration,
+    /// Make up for at most so many missed nights. By default for 10 where no night was run yet, and later for
+    /// those of the last 31 days; more are asked about on a terminal, and refused elsewhere.
+    #[arg(long, value_name = "N|all", value_parser = catch_up)]
+    pub catch_up: Option<usize>,
+    /// Ask nothing: `--catch-up all`.
+    #[arg(short, long, conflicts_with = "catch_up")]
+    pub yes: bool,
+}
+
+/// Parses the number of nights to make up for.
+fn catch_up(text: &str) -> Result<usize, String> {
+    match text {
+        "all" => Ok(usize::MAX),
+        number => number
+            .parse()
+            .map_err(|_| "expected a number of nights, or `all`".to_owned()),
+    }
 }
 
 /// The interval at which a run looks whether it is to end.
@@ -55,8 +74,17 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) fn run_due(session: &Session, args: &RunDueArgs) -> Result<u8, Failure> {
     let clock = clock(&args.scheduled);
     let control = interrupt::control()?;
-    let (mut code, mut all) = (exit::DONE, Vec::new());
+    let (mut code, mut all, mut refused) = (exit::DONE, Vec::new(), Ok(()));
     for entry in entries(session, &args.scheduled)? {
+        match may_catch_up(session, &entry, args, clock.now()) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            // Others' nights are run all the same.
+            Err(failure) => {
+                refused = Err(failure);
+                continue;
+            }
+        }
         let scheduler = Scheduler {
             home: &entry.home,
             file: &entry.file,
@@ -107,7 +135,33 @@ pub(super) fn run_due(session: &Session, args: &RunDueArgs) -> Result<u8, Failur
     if session.json {
         output::print_json(&all)?;
     }
-    Ok(code)
+    refused.map(|()| code)
+}
+
+/// Asks whether missed nights are made up for, if they are more than is done unasked; refuses them where
+/// nobody can be asked.
+fn may_catch_up(
+    session: &Session,
+    entry: &Entry,
+    args: &RunDueArgs,
+    now: DateTime<Utc>,
+) -> Result<bool, Failure> {
+    let Entry { home, scheduled, .. } = entry;
+    let limit = args.catch_up.or(args.yes.then_some(usize::MAX));
+    let Some(Backlog { missed, first, most }) = backlog(home, scheduled, limit, now)? else {
+        return Ok(true);
+    };
+    let what = format!("{}: {missed} nights from {first} on were missed", scheduled.name);
+    let answer = match limit.is_none() && !session.json {
+        true => output::confirm(&format!("{what}; make up for all of them?"))?,
+        false => None,
+    };
+    answer.ok_or_else(|| {
+        Failure::usage(format!("{what}, and at most {most} are made up for unasked")).hint(
+            "`--catch-up all` makes up for all of them; a later `from:`, or `catch_up: latest`, of the \
+            schedule leaves them out",
+        )
+    })
 }
 
 fn summary(entry: &Entry, is_busy: bool, outcome: &Outcome, now: DateTime<Utc>) -> String {

@@ -26,7 +26,7 @@ pub(crate) struct NextArgs {
     pub count: usize,
 }
 
-/// Print the history of nights: due, started, ended, status, run, why.
+/// Print the history of nights: due, started, ended, status, run, note, and the reason of each failure.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -157,13 +157,14 @@ pub(super) fn list(session: &Session, args: &ScheduledArgs) -> Result<(), Failur
 
 /// The nights of pipelines.
 pub(super) fn log(session: &Session, args: &NightsArgs) -> Result<(), Failure> {
-    let (mut rows, mut all) = (Vec::new(), Vec::new());
+    let (mut rows, mut reasons, mut all) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries(session, &args.scheduled)? {
         let log = entry.log()?;
         let mut nights: Vec<&Night> = log.nights().rev().take(args.last).collect();
         nights.reverse();
         for night in nights {
             rows.push(row(&entry, night));
+            reasons.push(night.why.clone().filter(|_| !night.status.is_settled()));
             let mut value = json!(night);
             value["pipeline"] = json!(entry.scheduled.name);
             all.push(value);
@@ -180,16 +181,27 @@ pub(super) fn log(session: &Session, args: &NightsArgs) -> Result<(), Failure> {
         "ended",
         "status",
         "run",
-        "why",
+        "note",
     ];
-    output::print(&text::table(&head, &rows, &[]))
+    let table = text::table(&head, &rows, &[]);
+    let mut lines = table.lines();
+    let mut out = format!("{}\n", lines.next().unwrap_or_default());
+    for (line, reason) in lines.zip(reasons) {
+        out.push_str(&format!("{line}\n"));
+        // In full: the width of a column would cut it, or push the others apart.
+        for line in reason.iter().flat_map(|reason| reason.lines()) {
+            out.push_str(&format!("    {line}\n"));
+        }
+    }
+    output::print(&out)
 }
 
 fn row(entry: &Entry, night: &Night) -> Vec<String> {
-    let mut why = night.why.clone().or(night.decision.clone()).unwrap_or_default();
+    let why = night.why.as_ref().filter(|_| night.status.is_settled());
+    let mut note = why.or(night.decision.as_ref()).cloned().unwrap_or_default();
     if night.attempts > 1 {
-        let separator = if why.is_empty() { "" } else { "; " };
-        why.push_str(&format!("{separator}{}", text::count(night.attempts as usize, "run")));
+        let separator = if note.is_empty() { "" } else { "; " };
+        note.push_str(&format!("{separator}{}", text::count(night.attempts as usize, "run")));
     }
     row![
         entry.scheduled.name,
@@ -199,6 +211,6 @@ fn row(entry: &Entry, night: &Night) -> Vec<String> {
         night.ended.map(utc),
         night.status.name(),
         night.run,
-        why,
+        note,
     ]
 }
