@@ -1,5 +1,6 @@
 //! Reporters of events, the HTML report of a run, its metrics as files, comparisons of runs as a page and as
-//! tables, previews of artifacts, messages on runs that have ended, and servers that follow runs.
+//! tables, paper accounts, previews of artifacts, messages on runs that have ended, and servers that follow
+//! runs.
 
 pub mod chart;
 mod comparison_page;
@@ -11,6 +12,7 @@ pub mod html;
 mod live_run;
 mod metric_files;
 pub mod notify;
+mod paper;
 mod paths;
 mod population;
 mod preview;
@@ -33,6 +35,7 @@ pub use data::findings_table;
 pub use finding::finding;
 pub use live_run::LiveRun;
 pub use metric_files::{MetricFiles, write_metric_files};
+pub use paper::{paper_account, paper_state};
 pub use preview::{Preview, preview};
 pub use quality::quality_table;
 pub use replace::replace;

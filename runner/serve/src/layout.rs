@@ -12,11 +12,12 @@ pub(crate) fn style() -> String {
 pub(crate) const SCRIPT: &str = include_str!("live.js");
 
 /// The pages in the navigation: address and name.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("/", "Runs"),
     ("/searches", "Searches"),
     ("/schedule", "Schedule"),
     ("/policies", "Policies"),
+    ("/paper", "Paper"),
     ("/data", "Data"),
     ("/cache", "Cache"),
 ];
@@ -108,6 +109,10 @@ pub(crate) fn run_address(run: &str) -> String {
 
 pub(crate) fn search_address(search: &str) -> String {
     format!("/searches/{}", encode(search))
+}
+
+pub(crate) fn paper_address(account: &str) -> String {
+    format!("/paper/{}", encode(account))
 }
 
 pub(crate) fn stage_address(run: &str, stage: &str) -> String {

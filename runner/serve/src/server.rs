@@ -111,6 +111,8 @@ fn router(site: Site) -> Router {
         .route("/schedule", page(pages::schedule))
         .route("/schedule/{name}/retry", post(retry))
         .route("/policies", page(pages::policies))
+        .route("/paper", page(pages::papers))
+        .route("/paper/{account}", get(paper))
         .route("/data", page(pages::data))
         .route("/cache", page(pages::cache))
         .route(
@@ -342,6 +344,10 @@ async fn run_events(State(site): State<Site>, InPath(name): InPath<String>) -> R
 
 async fn search(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
     answer(move || pages::search(&site, &name)).await
+}
+
+async fn paper(State(site): State<Site>, InPath(account): InPath<String>) -> Response {
+    answer(move || pages::paper(&site, &account)).await
 }
 
 async fn search_events(State(site): State<Site>, InPath(name): InPath<String>) -> Response {

@@ -2,6 +2,7 @@
 
 use crate::Test;
 use crate::http::Server;
+use runner_history::paper::{Ledger, Opened, StandIn};
 use runner_search::record::Line;
 use runner_search::study::Outcome;
 use runner_testkit::{PipelineText, Project, SEARCH, pipeline, write_search};
@@ -19,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
         "failed_nights_are_listed_and_run_again",
         failed_nights_are_listed_and_run_again,
     ),
+    ("paper_accounts_are_shown", paper_accounts_are_shown),
 ];
 
 const TRAINED: &str = "\
@@ -312,4 +314,40 @@ fn failed_nights_are_listed_and_run_again() {
         page.contains("2024-01-02: done</title>") && page.contains("2024-01-03: done</title>")
     });
     assert!(!runs.page("/schedule").contains("to run again"));
+}
+
+fn paper_accounts_are_shown() {
+    let project = Project::new(pipeline("p").run("a", "echo 1 > ${outputs.x}"));
+    assert_eq!(project.exec(&[]).code, 0);
+    let server = Server::new(&project, &[]);
+    assert!(server.page("/paper").contains("No accounts"));
+    assert_eq!(server.get("/paper/own").status, 404);
+    let version = StandIn {
+        name: "desk@1".to_owned(),
+        digest: cache::ArtifactDigest::from_bytes([1; 32]),
+    };
+    let opened = Opened {
+        name: "own".to_owned(),
+        opened: chrono::DateTime::UNIX_EPOCH,
+        policy: "desk@champion".to_owned(),
+        version,
+        capital: 1e6,
+        world: None,
+        from: "2024-01-02".parse().unwrap(),
+        beside: Vec::new(),
+        halt: "hold".to_owned(),
+        limits: Default::default(),
+        promise: Default::default(),
+    };
+    Ledger::create(&project.home(), opened).unwrap();
+    let list = server.page("/paper");
+    assert!(
+        list.contains("href=\"/paper/own\"") && list.contains("running") && list.contains("1000000.00"),
+        "{list}"
+    );
+    let page = server.page("/paper/own");
+    assert!(
+        page.contains("desk@champion") && page.contains("No night yet"),
+        "{page}"
+    );
 }
