@@ -5,6 +5,7 @@ use runner_engine::{Failure, text};
 use runner_report::reporter::Verbosity;
 use serde::Serialize;
 use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
+use std::path::Path;
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -87,4 +88,33 @@ pub(crate) fn progress(verbosity: Verbosity) -> impl FnMut(&str) {
             say(what);
         }
     }
+}
+
+/// Writes a file that must not exist; none is left behind where that fails.
+pub(crate) fn write_new(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let failed =
+        |err: &std::io::Error| Failure::machine(format!("cannot write `{}`: {err}", shown.display()));
+    let exists = || {
+        Failure::usage(format!("`{}` already exists", shown.display()))
+            .hint("name a file that does not exist")
+    };
+    let parent = path.parent().unwrap_or(Path::new("."));
+    if path.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    std::fs::create_dir_all(parent).map_err(|err| failed(&err))?;
+    let mut file = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(parent)
+        .map_err(|err| failed(&err))?;
+    file.write_all(bytes)
+        .and_then(|()| file.as_file().sync_all())
+        .map_err(|err| failed(&err))?;
+    file.persist_noclobber(path).map(drop).map_err(|err| {
+        if err.error.kind() == ErrorKind::AlreadyExists {
+            exists()
+        } else {
+            failed(&err.error)
+        }
+    })
 }

@@ -52,7 +52,11 @@ pub(crate) fn write_new(path: &Path, value: &impl Serialize) -> io::Result<()> {
 
 /// Replaces a document, and flushes it to disk.
 pub(crate) fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    let text = text(value)? + "\n";
+    write_text(path, &(text(value)? + "\n"))
+}
+
+/// Replaces a file by a text, and flushes it to disk.
+pub(crate) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension("new");
     // The temporary file may be left over, and may not be a regular file.
     let _ = std::fs::remove_file(&new);

@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::values::{age, percentage};
 use clap::{Args, Subcommand};
 use runner_engine::{Failure, exit, text};
-use runner_history::policies::Registry;
+use runner_history::paper;
 use runner_history::{self as history, AllMarks};
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
             let named = |name: &String| history::resolve(&archive.runs, name);
             let all_marks = AllMarks::read(&archive.runs)?;
             let kept = all_marks.kept(&runs)?;
-            let registered = Registry::new(archive.store.root()).kept()?;
+            let registered = paper::kept(archive.store.root())?;
             let in_use = runs
                 .iter()
                 .map(|run| run.id.clone())

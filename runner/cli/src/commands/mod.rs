@@ -22,6 +22,7 @@ mod plan_file;
 pub(crate) mod policy;
 mod prune;
 mod remote;
+mod remote_documents;
 pub(crate) mod runs;
 pub(crate) mod schedule;
 pub(crate) mod search;

@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::values::age;
 use clap::Args;
 use runner_engine::{Failure, row, text};
-use runner_history::policies::Registry;
+use runner_history::paper;
 use runner_history::{self as history, AllMarks, Run, marks};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -60,15 +60,16 @@ pub(crate) fn rm(session: &Session, args: &RmArgs) -> Result<(), Failure> {
     let ids: Result<BTreeSet<String>, Failure> =
         args.runs.iter().map(|name| history::resolve(&folder, name)).collect();
     let ids = ids?;
-    let registered = Registry::new(&session.home(None)).kept()?;
+    let registered = paper::kept(&session.home(None))?;
     for id in &ids {
         if registered.runs.contains(id) {
-            return Err(
-                Failure::usage(format!("run {id} made a registered policy that an alias points to")).hint(
-                    "nothing was removed; `runner policy list` shows it, and `runner policy promote` \
-                    points the alias elsewhere",
-                ),
-            );
+            return Err(Failure::usage(format!(
+                "run {id} made a policy that an alias points to, or a paper account acts by"
+            ))
+            .hint(
+                "nothing was removed; `runner policy list` and `runner paper show` show it, and `runner \
+                    policy promote` points the alias elsewhere",
+            ));
         }
         if marks::read(&folder, id)?.kept {
             return Err(Failure::usage(format!("run {id} is kept")).hint(format!(
@@ -99,7 +100,7 @@ pub(crate) fn prune(session: &Session, args: &PruneArgs) -> Result<(), Failure> 
     let all = history::list(&folder)?;
     let marks = AllMarks::read(&folder)?;
     let now = SystemTime::now();
-    let registered = Registry::new(&session.home(None)).kept()?;
+    let registered = paper::kept(&session.home(None))?;
     let is_excluded = |run: &Run, from_last: usize| {
         let age = now.duration_since(run.started.into()).unwrap_or_default();
         registered.runs.contains(&run.id)

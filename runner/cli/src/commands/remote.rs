@@ -1,19 +1,19 @@
 //! The remote store at the command line: `cache push`, `cache pull`, and the wait for uploads at the end of a
 //! run.
 
+use super::remote_documents::{self, Transferred};
 use crate::complete::{candidates, completed};
 use crate::project::{PipelineArgs, Selection, Settings};
 use crate::session::Session;
 use crate::{config, interrupt, output};
 use cache::{RecordId, Store, TransferStats, Upstream};
-use cache_remote::{Document, Remote, RemoteSettings};
+use cache_remote::{Remote, RemoteSettings};
 use clap::Args;
 use runner_engine::{self as engine, Control, Failure, Prediction, exit, text};
 use runner_history as history;
-use runner_history::policies::{NamedPolicy, Registry, Taken};
 use runner_report::reporter::Verbosity;
 use serde_json::json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -210,14 +210,13 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     } else {
         run_records(&archive.runs, args.run.as_deref().unwrap_or("latest"))?
     };
-    let registry = Registry::new(store.root());
-    let records = with_policies(records, &registry, &store)?;
+    let records = distinct(remote_documents::with_policies(records, &store)?);
     let stop = interrupt::flag()?;
     let (line, total) = (ProgressLine::new(session), Arc::default());
     watch(&remote, &line, "uploading", &total);
     let report = remote.push(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
     line.clear();
-    let policies = push_policies(&registry, &remote)?;
+    let documents = remote_documents::push(store.root(), &remote)?;
     warn(&remote);
     let head = format!(
         "{} in {} ({} before); {} uploaded ({})\n",
@@ -235,7 +234,7 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
         ),
         (report.failed, "not uploaded"),
     ];
-    print_outcome(session, &remote, (json!(report), head, &rest), &policies)?;
+    print_outcome(session, &remote, (json!(report), head, &rest), &documents)?;
     Ok(code(&remote, report.failed, &stop))
 }
 
@@ -272,7 +271,8 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
     let (mut failed, mut code_of_all) = (0, exit::DONE);
     for (store, remote, mut records) in sets {
         let _guard = store.guard()?;
-        let policies = pull_policies(&Registry::new(store.root()), &remote, &mut records)?;
+        let documents = remote_documents::pull(store.root(), &remote, &mut records)?;
+        records = distinct(records);
         let (line, total) = (ProgressLine::new(session), Arc::default());
         watch(&remote, &line, "fetching", &total);
         let report = remote.pull(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
@@ -291,7 +291,7 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
             (report.unknown, "unknown: a blob is missing in both stores"),
             (report.failed, "incomplete: a blob could not be fetched"),
         ];
-        print_outcome(session, &remote, (json!(report), head, &rest), &policies)?;
+        print_outcome(session, &remote, (json!(report), head, &rest), &documents)?;
         failed += report.failed;
         code_of_all = code_of_all.max(code(&remote, failed, &stop));
     }
@@ -303,115 +303,22 @@ fn print_outcome(
     session: &Session,
     remote: &Remote,
     (mut report, mut out, rest): (serde_json::Value, String, &[(u64, &str)]),
-    policies: &BTreeMap<String, &'static str>,
+    documents: &Transferred,
 ) -> Result<(), Failure> {
     if session.json {
         report["remote"] = json!(remote.name());
-        if !policies.is_empty() {
-            report["policies"] = json!(policies);
+        for (kind, outcomes) in documents.kinds() {
+            if !outcomes.is_empty() {
+                report[kind] = json!(outcomes);
+            }
         }
         return output::print_json(&report);
     }
     for (n, what) in rest.iter().filter(|(n, _)| *n > 0) {
         out.push_str(&format!("{} {what}\n", text::count(*n, "record")));
     }
-    out.push_str(&policies_text(policies));
+    out.push_str(&documents.text());
     output::print(&out)
-}
-
-/// The records of a push, and the records of the registered policies in the local store.
-fn with_policies(
-    mut records: Vec<RecordId>,
-    registry: &Registry,
-    store: &Store,
-) -> Result<Vec<RecordId>, Failure> {
-    for key in registry.kept()?.actions {
-        if store.action(key)?.is_some() {
-            records.push(RecordId::Action(key));
-        }
-    }
-    Ok(distinct(records))
-}
-
-/// Uploads the registry: each name whose versions and moves continue where the remote's end. Returns the
-/// outcome for each name that differs.
-fn push_policies(registry: &Registry, remote: &Remote) -> Result<BTreeMap<String, &'static str>, Failure> {
-    let mut outcomes = BTreeMap::new();
-    for (name, ours) in registry.all()? {
-        let outcome = match remote.document(&name)? {
-            Document::Refused => "not replaced: it is not signed by a trusted key there",
-            Document::Trusted(theirs) => match serde_json::from_value::<NamedPolicy>(theirs) {
-                Ok(theirs) if theirs == ours => continue,
-                Ok(theirs) if ours.follows(&theirs) => put(remote, &name, &ours)?,
-                Ok(theirs) if theirs.follows(&ours) => "not uploaded: the remote has more",
-                _ => DIVERGED,
-            },
-            Document::Absent => put(remote, &name, &ours)?,
-        };
-        outcomes.insert(name, outcome);
-    }
-    Ok(outcomes)
-}
-
-const DIVERGED: &str = "not changed: here and in the remote it went on differently";
-
-fn put(remote: &Remote, name: &str, policy: &NamedPolicy) -> Result<&'static str, Failure> {
-    Ok(match remote.put_document(name, &json!(policy))? {
-        true => "uploaded",
-        false => "not uploaded: the remote does not answer",
-    })
-}
-
-/// Fetches the registry: each name whose versions and moves continue where the local ones end, with the
-/// records of the policies that aliases point to. If the remote cannot list its objects, the names known
-/// locally are fetched.
-fn pull_policies(
-    registry: &Registry,
-    remote: &Remote,
-    records: &mut Vec<RecordId>,
-) -> Result<BTreeMap<String, &'static str>, Failure> {
-    let documents = match remote.documents()? {
-        Some(documents) => documents,
-        None => {
-            let mut known = BTreeMap::new();
-            for name in registry.names()? {
-                if let Document::Trusted(document) = remote.document(&name)? {
-                    known.insert(name, document);
-                }
-            }
-            known
-        }
-    };
-    let mut outcomes = BTreeMap::new();
-    for (name, document) in documents {
-        let Ok(theirs) = serde_json::from_value::<NamedPolicy>(document) else {
-            outcomes.insert(name, "not read: another version of this program wrote it");
-            continue;
-        };
-        let aliased = theirs
-            .aliases()
-            .into_values()
-            .filter_map(|number| theirs.version(number)?.from.key);
-        records.extend(aliased.map(RecordId::Action));
-        match registry.take(&name, &theirs)? {
-            Taken::Same | Taken::Ours => {}
-            Taken::Theirs => {
-                outcomes.insert(name, "fetched");
-            }
-            Taken::Neither => {
-                outcomes.insert(name, DIVERGED);
-            }
-        }
-    }
-    *records = distinct(std::mem::take(records));
-    Ok(outcomes)
-}
-
-fn policies_text(outcomes: &BTreeMap<String, &'static str>) -> String {
-    let lines = outcomes
-        .iter()
-        .map(|(name, outcome)| format!("policy {name}: {outcome}\n"));
-    lines.collect()
 }
 
 /// The cached actions of a pipeline, in the local store or the remote.

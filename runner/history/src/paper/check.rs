@@ -179,11 +179,6 @@ impl<'a> Orders<'a> {
         self.by_id.values()
     }
 
-    /// Returns whether a fill with this name was reported before.
-    pub(super) fn knows(&self, fill: &str) -> bool {
-        self.fills.contains(fill)
-    }
-
     fn count(&mut self, fill: &FillRow) {
         self.fills.insert(fill.id.clone());
         if let Some(ordered) = self.by_id.get_mut(fill.order.as_str()) {

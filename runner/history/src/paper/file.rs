@@ -2,7 +2,10 @@
 
 use super::chain::{self, Broken, Chain};
 use super::check::{self, check, night_of};
-use super::{Booking, Entry, Night, Opened, StandIn, Stop, real, sums};
+use super::{
+    Booking, Entry, FittedCosts, Night, Opened, Reported, SlippageTable, StandIn, Stop, Unmatched, costs,
+    real, slippage, sums,
+};
 use crate::document;
 use crate::policies::check_policy_name;
 use cache::{regular_file, shared};
@@ -28,9 +31,9 @@ pub struct Ledger {
 
 /// The end of a ledger, kept beside it: entries that are removed at the end leave no trace in the chain.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Head {
-    entries: usize,
-    hash: String,
+pub(super) struct Head {
+    pub entries: usize,
+    pub hash: String,
 }
 
 /// The lock of an account, released when dropped: its holder adds entries.
@@ -48,11 +51,11 @@ fn folder(home: &Path) -> PathBuf {
     home.join("paper")
 }
 
-fn path(home: &Path, name: &str) -> PathBuf {
+pub(super) fn path(home: &Path, name: &str) -> PathBuf {
     folder(home).join(format!("{name}.jsonl"))
 }
 
-fn head_path(home: &Path, name: &str) -> PathBuf {
+pub(super) fn head_path(home: &Path, name: &str) -> PathBuf {
     folder(home).join(format!("{name}.head"))
 }
 
@@ -204,6 +207,11 @@ impl Ledger {
         &self.hashes
     }
 
+    /// The length of the entries' lines in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.length as usize
+    }
+
     /// The nights, in order.
     pub fn nights(&self) -> impl DoubleEndedIterator<Item = &Night> {
         self.entries.iter().filter_map(night_of)
@@ -254,6 +262,27 @@ impl Ledger {
     /// booked yet, one for each fill.
     pub fn real_fill_difference(&self) -> Vec<Booking> {
         real::differences(&self.entries)
+    }
+
+    /// The fills that a broker reported, with their orders and the model's fills.
+    pub fn reported(&self) -> Vec<Reported<'_>> {
+        real::reported(&self.entries)
+    }
+
+    /// The orders of nights with reported fills of which the broker filled another quantity than the model,
+    /// contracts that have expired left out.
+    pub fn unmatched(&self) -> Vec<Unmatched> {
+        real::unmatched(&self.entries, self.last_night().map(|night| night.date))
+    }
+
+    /// The slippage of the reported fills; `None` if there are none.
+    pub fn slippage(&self) -> Option<SlippageTable> {
+        slippage::measure(&self.reported())
+    }
+
+    /// The costs that the reported fills fit.
+    pub fn fitted_costs(&self) -> FittedCosts {
+        costs::fit(&self.reported())
     }
 
     /// Adds entries: all of them, or none. The caller holds the [`lock`] since it read the ledger.
@@ -314,17 +343,25 @@ impl Ledger {
         self.length += text.len() as u64;
         self.is_open = false;
         self.notes.clear();
-        self.write_head()
+        write_head(&self.home, self.name(), &self.hashes)
     }
+}
 
-    fn write_head(&self) -> Result<(), Failure> {
-        let path = head_path(&self.home, self.name());
-        let head = Head {
-            entries: self.entries.len(),
-            hash: self.hashes.last().cloned().unwrap_or_default(),
-        };
-        document::write(&path, &head).map_err(document::unwritable(&path))
-    }
+/// Records the end of a ledger.
+fn write_head(home: &Path, name: &str, hashes: &[String]) -> Result<(), Failure> {
+    let path = head_path(home, name);
+    let head = Head {
+        entries: hashes.len(),
+        hash: hashes.last().cloned().unwrap_or_default(),
+    };
+    document::write(&path, &head).map_err(document::unwritable(&path))
+}
+
+/// Writes the whole text of a ledger, whose lines have these digests.
+pub(super) fn replace(home: &Path, name: &str, text: &str, hashes: &[String]) -> Result<(), Failure> {
+    let path = path(home, name);
+    document::write_text(&path, text).map_err(document::unwritable(&path))?;
+    write_head(home, name, hashes)
 }
 
 fn check_name(name: &str) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
-//! The names of what is traded, in words.
+//! The names of instruments and causes, in words.
 
-use super::Instrument;
+use super::{Cause, Instrument};
 use std::fmt;
 
 impl Instrument {
@@ -23,6 +23,29 @@ impl fmt::Display for Instrument {
         match &self.right {
             Some(right) => write!(f, " {right}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl Cause {
+    /// The name of the cause, as a ledger has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fill => "fill",
+            Self::Hedge => "hedge",
+            Self::Liquidation => "liquidation",
+            Self::Expiry => "expiry",
+            Self::Assignment => "assignment",
+            Self::Exercise => "exercise",
+            Self::Dividend => "dividend",
+            Self::Interest => "interest",
+            Self::Borrow => "borrow",
+            Self::Settlement => "settlement",
+            Self::Adjustment => "adjustment",
+            Self::Delisting => "delisting",
+            Self::Cost => "cost",
+            Self::Return => "return",
+            Self::RealFill => "real_fill",
         }
     }
 }

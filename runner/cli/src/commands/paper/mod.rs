@@ -1,5 +1,8 @@
 //! `runner paper`.
 
+mod costs;
+mod export;
+mod fills;
 mod show;
 
 use crate::complete::{candidates, completed};
@@ -31,6 +34,9 @@ Examples:
         #[arg(long, value_name = "N", default_value_t = 10)]
         last: usize,
     },
+    Fills(fills::PaperFillsArgs),
+    Costs(costs::PaperCostsArgs),
+    Export(export::PaperExportArgs),
 }
 
 pub(crate) fn paper(session: &Session, command: &PaperCommand) -> Result<u8, Failure> {
@@ -41,5 +47,8 @@ pub(crate) fn paper(session: &Session, command: &PaperCommand) -> Result<u8, Fai
             name: Some(name),
             last,
         } => show::show(session, name, *last).map(done),
+        PaperCommand::Fills(args) => fills::fills(session, args).map(done),
+        PaperCommand::Costs(args) => costs::costs(session, args).map(done),
+        PaperCommand::Export(args) => export::export(session, args).map(done),
     }
 }

@@ -179,7 +179,8 @@ pub(super) fn page(ledger: &Ledger, last: usize) -> String {
         .into_iter()
         .map(|alarm| row![alarm.0, alarm.1, alarm.2])
         .collect();
-    out + &text::block(&["date", "alarm", "why"], &rows, &[])
+    out.push_str(&text::block(&["date", "alarm", "why"], &rows, &[]));
+    out + &super::fills::slippage(ledger).unwrap_or_default()
 }
 
 fn positions(positions: &[Position]) -> String {

@@ -9,8 +9,7 @@ use clap::{Args, ValueEnum};
 use runner_engine::{Failure, text};
 use stages_policy::forms::{FORM_ENTRY, MODEL};
 use stages_policy::{AnyPolicy, OtherPolicy, Policy};
-use std::io::{Cursor, ErrorKind, Write as _};
-use std::path::Path;
+use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
 
 /// A format of an exported policy.
@@ -94,7 +93,7 @@ pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), F
         }
     }
     .map_err(|err| Failure::machine(format!("cannot export `{}`: {err}", args.what)))?;
-    write(&session.current.join(&args.dest), &args.dest, &bytes)?;
+    output::write_new(&session.current.join(&args.dest), &args.dest, &bytes)?;
     let native = policy.native();
     let tensors = native.map(|policy| policy.architecture().tensors().len());
     let parameters = native.map(|policy| policy.params().len());
@@ -120,35 +119,6 @@ pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), F
         text::size(bytes.len() as u64),
         args.dest.display()
     ))
-}
-
-/// Writes a file that must not exist; none is left behind where that fails.
-fn write(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed =
-        |err: &std::io::Error| Failure::machine(format!("cannot write `{}`: {err}", shown.display()));
-    let exists = || {
-        Failure::usage(format!("`{}` already exists", shown.display()))
-            .hint("name a file that does not exist")
-    };
-    let parent = path.parent().unwrap_or(Path::new("."));
-    if path.symlink_metadata().is_ok() {
-        return Err(exists());
-    }
-    std::fs::create_dir_all(parent).map_err(|err| failed(&err))?;
-    let mut file = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(parent)
-        .map_err(|err| failed(&err))?;
-    file.write_all(bytes)
-        .and_then(|()| file.as_file().sync_all())
-        .map_err(|err| failed(&err))?;
-    file.persist_noclobber(path).map(drop).map_err(|err| {
-        if err.error.kind() == ErrorKind::AlreadyExists {
-            exists()
-        } else {
-            failed(&err.error)
-        }
-    })
 }
 
 /// The tensors as arrays of an .npz file, and `about`, the description as bytes of JSON. The same policy
