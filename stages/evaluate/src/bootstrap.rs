@@ -2,6 +2,7 @@
 
 use crate::performance::interval_95;
 use stages_numerics::random::Random;
+use std::ops::Range;
 
 /// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`,
 /// wrapped around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN
@@ -29,18 +30,48 @@ pub(crate) fn stationary<T: Copy>(
 }
 
 /// Calls `take` with the indices of one resample of `n` values.
-pub(crate) fn blocks(random: &mut Random, n: usize, mean_block: f64, mut take: impl FnMut(usize)) {
-    if n == 0 {
-        return;
+pub(crate) fn blocks(random: &mut Random, n: usize, mean_block: f64, take: impl FnMut(usize)) {
+    if n > 0 {
+        Blocks::new(random, std::slice::from_ref(&(0..n)), mean_block)
+            .take(n)
+            .for_each(take);
     }
-    let mut at = random.below(n as u64) as usize;
-    for _ in 0..n {
-        take(at);
-        at = if random.uniform() < 1.0 / mean_block {
-            random.below(n as u64) as usize
+}
+
+/// The endless sequence of indices of a resample of series that lie one after another: a block begins
+/// anywhere and is wrapped around the end of its series.
+pub(crate) struct Blocks<'a> {
+    random: &'a mut Random,
+    series: &'a [Range<usize>],
+    mean_block: f64,
+    at: usize,
+}
+
+impl<'a> Blocks<'a> {
+    /// The sequence over `series`, consecutive ranges from 0, none of them empty.
+    pub(crate) fn new(random: &'a mut Random, series: &'a [Range<usize>], mean_block: f64) -> Self {
+        let at = random.below(series[series.len() - 1].end as u64) as usize;
+        Self {
+            random,
+            series,
+            mean_block,
+            at,
+        }
+    }
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let at = self.at;
+        self.at = if self.random.uniform() < 1.0 / self.mean_block {
+            self.random.below(self.series[self.series.len() - 1].end as u64) as usize
         } else {
-            (at + 1) % n
+            let own = &self.series[self.series.partition_point(|series| series.end <= at)];
+            if at + 1 == own.end { own.start } else { at + 1 }
         };
+        Some(at)
     }
 }
 

@@ -13,9 +13,8 @@ use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     StageError, StageKind,
 };
-use statistics::{
-    CHANCE, Distance, kolmogorov_smirnov, population_stability, probability, stability_of_share,
-};
+pub(crate) use statistics::kolmogorov_smirnov;
+use statistics::{CHANCE, Distance, population_stability, probability, stability_of_share};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 

@@ -26,6 +26,7 @@ mod partition;
 mod performance;
 mod policy_input;
 mod portfolio_rules;
+pub mod promise;
 mod ranking;
 mod regression;
 mod risk_aversion;

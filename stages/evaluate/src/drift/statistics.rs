@@ -16,7 +16,7 @@ pub(super) const CHANCE: f64 = 1e-3;
 
 /// A distance, and the value that it exceeds once in a thousand pairs of samples of one distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Distance {
+pub(crate) struct Distance {
     pub value: f64,
     pub by_chance: f64,
 }
@@ -121,7 +121,7 @@ fn chi_squared_quantile(degrees: f64) -> f64 {
 
 /// The two-sample statistic of Kolmogorov and Smirnov, the largest distance of the two distribution
 /// functions.
-pub(super) fn kolmogorov_smirnov(reference: &[f64], current: &[f64]) -> Distance {
+pub(crate) fn kolmogorov_smirnov(reference: &[f64], current: &[f64]) -> Distance {
     let sorted = |values: &[f64]| {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
