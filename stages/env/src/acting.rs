@@ -1,11 +1,13 @@
 //! One decision at a snapshot, for trading outside the program: what is held, why choices are masked, and the
 //! orders that an action implies.
 
+pub use crate::journal::{Booking, Cause};
 use datasets::Date;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_core::names;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A market of an environment, with the first and the last snapshot of the split that it was opened with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +124,12 @@ impl Holding {
     }
 }
 
-fn describe(symbol: &str, expiry: Option<Date>, strike: Option<f64>, right: Option<OptionRight>) -> String {
+pub(crate) fn describe(
+    symbol: &str,
+    expiry: Option<Date>,
+    strike: Option<f64>,
+    right: Option<OptionRight>,
+) -> String {
     let mut text = symbol.to_owned();
     text.extend(expiry.map(|expiry| format!(" {expiry}")));
     text.extend(strike.map(|strike| format!(" {strike}")));
@@ -147,6 +154,49 @@ pub struct Holdings {
     /// The positions.
     #[serde(default)]
     pub positions: Vec<Holding>,
+}
+
+/// A position at its mark.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MarkedPosition {
+    /// What is held, with the value of a unit as its `mark`.
+    #[serde(flatten)]
+    pub of: Holding,
+    /// Units of the underlying in one of them.
+    pub multiplier: f64,
+    /// `quantity x multiplier x mark`; 0 of a future, whose gains are settled in cash.
+    pub value: f64,
+    /// The Greeks of the whole position, where there are any: `delta` in units of the underlying, `gamma`,
+    /// `vega` per 1.00 of volatility, and `theta` a year.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub greeks: BTreeMap<String, f64>,
+}
+
+/// An account at its marks: `nav` is `cash` and the values of the positions. Of `env/table` all is in
+/// multiples of the value at the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Marked {
+    /// Cash.
+    pub cash: f64,
+    /// The net asset value.
+    pub nav: f64,
+    /// The absolute value of all positions.
+    pub gross: f64,
+    /// The cost of closing everything.
+    pub closing_cost: f64,
+    /// The margin requirement.
+    pub margin: f64,
+    /// The price of the underlying, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub underlying: Option<f64>,
+    /// The positions.
+    pub positions: Vec<MarkedPosition>,
+    /// The sum so far of the value traded, and of the costs of trades.
+    #[serde(skip)]
+    pub traded: f64,
+    /// See `traded`.
+    #[serde(skip)]
+    pub costs: f64,
 }
 
 /// The side of an order.

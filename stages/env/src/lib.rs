@@ -21,6 +21,7 @@ mod feature_columns;
 mod hedge;
 pub mod hedging;
 mod ipc;
+mod journal;
 pub mod lookup;
 mod normalise;
 mod open;
@@ -52,7 +53,9 @@ pub use open::{
     EnvFamily, choice_names, draws_episodes, evaluation_episodes, open, open_any, refuse_candidates, register,
 };
 pub use open_options::{OpenOptions, Split};
-pub use portfolio::{ActingSimulator, BaselineName, PortfolioEnv, Simulator};
+pub use portfolio::{
+    ActingSimulator, BaselineName, Carried, ForwardAct, ForwardSimulator, PortfolioEnv, Simulator,
+};
 pub use saved_state::{StateReader, StateWriter};
 pub use spec::{Difference, EnvSpec, Normalisation};
 pub use written::FILE_TYPE;

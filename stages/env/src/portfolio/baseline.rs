@@ -3,7 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::names;
+use stages_core::{StageError, names};
 
 /// A rule that needs no training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,4 +42,13 @@ names! {
         HedgedShortStraddle "hedged_short_straddle", EqualWeightHeld "equal_weight_held",
         EqualWeight "equal_weight", MinimumVariance "minimum_variance", Momentum "momentum",
         Oracle "oracle", Random "random"
+}
+
+impl BaselineName {
+    /// The error for a rule that a market does not have.
+    pub(crate) fn unknown(self, known: &[Self]) -> StageError {
+        let known: Vec<&str> = known.iter().map(|rule| rule.name()).collect();
+        StageError::new(format!("the environment has no rule `{}`", self.name()))
+            .hint(format!("it has {}", known.join(", ")))
+    }
 }

@@ -16,6 +16,7 @@ use crate::split::Splits;
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::{PeriodsAYear, StageError, periods};
+use std::ops::Range;
 
 /// B environments of a market.
 pub struct PortfolioEnv<S: Simulator> {
@@ -242,10 +243,15 @@ impl<S: Simulator> PortfolioEnv<S> {
         names.iter().map(String::as_str).collect()
     }
 
-    /// The first snapshot of the world of a snapshot: earlier snapshots are of another market.
-    pub fn world_start(&self, snapshot: usize) -> usize {
+    /// The snapshots of the world of a snapshot: others are of another market.
+    pub fn world_of(&self, snapshot: usize) -> Range<usize> {
         let worlds = &self.common().worlds;
-        worlds.snapshots(worlds.of(snapshot)).start
+        worlds.snapshots(worlds.of(snapshot))
+    }
+
+    /// The first snapshot of the world of a snapshot.
+    pub fn world_start(&self, snapshot: usize) -> usize {
+        self.world_of(snapshot).start
     }
 
     /// The number of evaluation episodes of the split with which the environments were opened: environment i

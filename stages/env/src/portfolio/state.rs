@@ -12,6 +12,9 @@ pub trait Clock {
     fn now(&self) -> usize;
     /// The steps taken in the episode.
     fn steps(&self) -> usize;
+    /// Sets the present snapshot and the first one of the episode; the last one and the
+    /// episode's number are those of another state.
+    fn place(&mut self, now: usize, first: usize, last_of: &Self);
 }
 
 /// Implements [`Clock`] for an account with the fields `episode`, `t`, `first` and `last`.
@@ -60,6 +63,10 @@ macro_rules! clock {
             #[inline]
             fn steps(&self) -> usize {
                 (self.t - self.first) as usize
+            }
+            fn place(&mut self, now: usize, first: usize, last_of: &Self) {
+                (self.t, self.first) = (now as u32, first as u32);
+                (self.last, self.episode) = (last_of.last, last_of.episode);
             }
         }
     };

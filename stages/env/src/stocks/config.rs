@@ -177,6 +177,8 @@ pub enum FillAt {
     Close,
     /// The open of the next bar, sized at the close that the decision sees.
     NextOpen,
+    /// The close of the next bar, sized at the close that the decision sees.
+    NextClose,
 }
 
 stages_core::settings! {

@@ -37,6 +37,8 @@ market_config! {
         pub actions: TableActions = TableActions::default(),
         /// The costs of a change of position.
         pub costs: TableCosts = TableCosts::default(),
+        /// With `price`: the row whose price a change of position is made at.
+        pub fill: TableFill = TableFill::Row,
         /// The reward: an expression over quantities of the step and columns of the row that it leads to, or,
         /// with `price`, settings. Without it: with `price` the default settings, else what the step paid
         /// less its costs.
@@ -86,6 +88,16 @@ stages_core::settings! {
         /// factor.
         pub gross: f64 = 1.0,
     }
+}
+
+/// The row whose price a change of position is made at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TableFill {
+    /// The row that the decision sees.
+    Row,
+    /// The next row; until then the position is that of before.
+    NextRow,
 }
 
 /// The kind of actions. A position is a fraction of the net asset value where a price is traded, and else the
@@ -231,6 +243,9 @@ impl TableConfig {
             .when(self.is_panel() && held.as_ref().is_some_and(|held| held.worlds.is_some()))?;
         }
         if self.form() != Form::Price {
+            ConfigProblem::new("fill", "without `price` there is nothing to fill at")
+                .hint("leave it out")
+                .when(self.fill != TableFill::Row)?;
             let alone = RewardConfig {
                 expression: self.reward.expression.clone(),
                 scale: self.reward.scale,

@@ -39,7 +39,7 @@ mod tables;
 mod tests;
 
 pub use build::build;
-pub use config::{Gaps, TableActionKind, TableActions, TableConfig, TableCosts};
+pub use config::{Gaps, TableActionKind, TableActions, TableConfig, TableCosts, TableFill};
 pub use quantities::{OF_PRICES, OF_REWARDS, QUANTITIES};
 pub use source::{SymbolRows, TableSource};
 pub(crate) use stage::FAMILY;

@@ -238,7 +238,12 @@ fn trade(simulator: &OptionsSimulator, env: &mut Env<'_>, act: Act<'_>) -> (Hedg
 }
 
 /// The line of a given position.
-fn line(market: &Market, account: &Account, holding: &Holding, place: usize) -> Result<Line, StageError> {
+pub(super) fn line(
+    market: &Market,
+    account: &Account,
+    holding: &Holding,
+    place: usize,
+) -> Result<Line, StageError> {
     let (tables, t) = (&market.tables, account.t);
     let (Some(expiry), Some(strike), Some(right)) = (holding.expiry, holding.strike, holding.right) else {
         return Err(holding

@@ -20,6 +20,18 @@ pub const BASELINES: [BaselineName; 5] = [
     BaselineName::Random,
 ];
 
+/// The cash that a purchase of the underlying at the next snapshot leaves for a rise of its price.
+const RESERVE: f64 = 0.02;
+
+/// [`BaselineName::Underlying`] where the underlying trades and orders are filled at the next snapshot.
+pub(super) fn underlying_later(market: &Market, account: &Account) -> Decision {
+    let kept = Account {
+        cash: account.cash * (1.0 - RESERVE),
+        ..*account
+    };
+    decide(BaselineName::Underlying, market, 0, 0, &kept)
+}
+
 /// The decision of a baseline in a state of environment `i`. [`BaselineName::Underlying`] is the underlying,
 /// or, where that does not trade, its synthetic: a long call and a short put at the money at the slate's
 /// longest maturity, for contracts that come nearest to the net asset value (at least one), held to expiry

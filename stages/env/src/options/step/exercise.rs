@@ -4,6 +4,7 @@ use super::lookup::At;
 use super::market::Market;
 use super::state::{Account, Env, Line, Terms};
 use super::trade::{retain, trade};
+use crate::journal::Cause;
 use crate::options::exercise::Delivery;
 use crate::options::order::Instrument;
 use stages_numerics::black_scholes::intrinsic;
@@ -18,6 +19,7 @@ fn intrinsic_of(market: &Market, now: At<'_>, terms: &Terms) -> f64 {
 /// each unit of the underlying.
 pub(super) fn assign(market: &Market, now: At<'_>, env: &mut Env<'_>, dividend: f64) {
     let rule = &market.config.exercise;
+    market.journal.because(Cause::Assignment);
     let mut contracts = 0;
     remove(market, now, env, |line, terms| {
         let shares = market.tables.shares(terms.deliverable);
@@ -44,7 +46,9 @@ pub(super) fn has_exercisable(market: &Market, now: At<'_>, env: &Env<'_>) -> bo
 
 /// Exercises all long lines in the money.
 pub(super) fn exercise(market: &Market, now: At<'_>, env: &mut Env<'_>) {
+    let before = market.journal.because(Cause::Exercise);
     remove(market, now, env, |line, terms| is_exercisable(market, now, line, terms));
+    market.journal.because(before);
 }
 
 /// Removes the exercised lines, delivers what they are for, and buys what is then short.
@@ -71,8 +75,16 @@ fn remove(
 /// Delivers what a line in the money is for: the underlying against the strike, or its intrinsic value.
 pub(super) fn deliver(market: &Market, now: At<'_>, account: &mut Account, line: &Line, terms: &Terms) {
     let units = f64::from(line.quantity) * market.multiplier;
+    let (quantity, contract) = (-f64::from(line.quantity), Instrument::Contract(line.contract));
     match market.config.exercise.delivery {
-        Delivery::Cash => account.cash += units * intrinsic_of(market, now, terms),
+        Delivery::Cash => {
+            let value = intrinsic_of(market, now, terms);
+            account.cash += units * value;
+            market.journal.add(|| {
+                let booking = market.booking(account, contract, quantity, units * value);
+                booking.at(value, now.entry_at(terms.base).mark, 0.0, 0.0)
+            });
+        }
         Delivery::Physical => {
             let received = if terms.call { units } else { -units };
             let shares = received * market.tables.shares(terms.deliverable);
@@ -83,8 +95,14 @@ pub(super) fn deliver(market: &Market, now: At<'_>, account: &mut Account, line:
             } else {
                 shares.trunc()
             };
+            let paid = (shares - whole) * now.underlying - received * terms.strike;
             account.units += whole;
-            account.cash += (shares - whole) * now.underlying - received * terms.strike;
+            account.cash += paid;
+            market.journal.add(|| market.booking(account, contract, quantity, 0.0));
+            market.journal.add(|| {
+                let booking = market.booking(account, Instrument::Underlying, whole, paid);
+                booking.at(terms.strike, now.underlying, 0.0, 0.0)
+            });
         }
     }
 }
@@ -100,11 +118,18 @@ pub(super) fn cover(market: &Market, now: At<'_>, account: &mut Account, before:
 /// Settles the lines that expire at this snapshot, in cash or by delivery.
 pub(super) fn settle(market: &Market, now: At<'_>, env: &mut Env<'_>) {
     env.cached.paired = false;
+    market.journal.because(Cause::Expiry);
     let (before, is_physical) = (env.account.units, market.config.exercise.delivery == Delivery::Physical);
     retain(env, |account, line, terms| {
         let entry = now.entry_at(terms.base);
         if entry.is_settled() && !(is_physical && entry.mark > 0.0) {
-            account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
+            let paid = f64::from(line.quantity) * market.multiplier * entry.mark;
+            account.cash += paid;
+            market.journal.add(|| {
+                let contract = Instrument::Contract(line.contract);
+                let booking = market.booking(account, contract, -f64::from(line.quantity), paid);
+                booking.at(entry.mark, entry.mark, 0.0, 0.0)
+            });
         } else if entry.is_settled() {
             deliver(market, now, account, line, terms);
         }

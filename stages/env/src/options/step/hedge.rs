@@ -4,8 +4,11 @@
 use super::lookup::At;
 use super::market::Market;
 use super::state::Env;
+use crate::acting::Holdable;
 use crate::hedge::HedgeOrder;
+use crate::journal::{Booking, Cause};
 use crate::options::hedge::HedgeInstrument;
+use crate::options::order::Instrument;
 
 /// The holding of the instrument, of these units of the underlying and futures.
 fn held(market: &Market, units: f64, futures: f64) -> f64 {
@@ -56,7 +59,9 @@ pub(super) fn rebalance(market: &Market, now: At<'_>, env: &mut Env<'_>, order: 
     let delta = delta(market, now, env);
     let units = config.terms().units(order, delta, now.underlying, env.account.nav);
     if units != 0.0 {
+        let before = market.journal.because(Cause::Hedge);
         trade(market, now, env, units);
+        market.journal.because(before);
     }
 }
 
@@ -73,7 +78,9 @@ pub(super) fn to_ratio(market: &Market, now: At<'_>, env: &mut Env<'_>, ratio: f
         .terms()
         .units_to_ratio(ratio, exposure, now.underlying, env.account.nav);
     if units != 0.0 {
+        let before = market.journal.because(Cause::Hedge);
         trade(market, now, env, units);
+        market.journal.because(before);
     }
 }
 
@@ -89,21 +96,43 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut Env<'_>) {
 fn trade(market: &Market, now: At<'_>, env: &mut Env<'_>, units: f64) {
     let config = &market.config.hedge;
     let t = env.account.t as usize;
-    if config.instrument == HedgeInstrument::Future {
+    let is_future = config.instrument == HedgeInstrument::Future;
+    let price = match market.tables.future(t).filter(|_| is_future) {
+        Some(future) => future.price,
+        None => now.underlying,
+    };
+    let mut value = 0.0;
+    if is_future {
         env.hedge.futures += units;
-        let price = market.tables.future(t).map_or(now.underlying, |future| future.price);
-        pay(market, env, units.abs(), units.abs() * price);
     } else {
         env.account.units += units;
-        env.account.cash -= units * now.underlying;
+        value = units * now.underlying;
+        env.account.cash -= value;
         // The underlying that is held covers short calls.
         env.cached.paired = false;
-        pay(market, env, units.abs(), units.abs() * now.underlying);
+    }
+    let [spread, commission] = pay(market, env, units.abs(), units.abs() * price);
+    let paid = price * (1.0 + config.half_spread.copysign(units));
+    market.journal.add(|| {
+        let cash = -value - spread - commission;
+        booking(market, env, units, cash).at(paid, price, commission, spread)
+    });
+}
+
+/// The booking of a change of what is held of the instrument.
+fn booking(market: &Market, env: &Env<'_>, units: f64, cash: f64) -> Booking {
+    let booking = market.booking(env.account, Instrument::Underlying, units, cash);
+    match market.config.hedge.instrument {
+        HedgeInstrument::Future => Booking {
+            instrument: Some(Holdable::Future),
+            ..booking
+        },
+        _ => booking,
     }
 }
 
-/// Pays for a trade of units of the instrument.
-fn pay(market: &Market, env: &mut Env<'_>, units: f64, notional: f64) {
+/// Pays for a trade of units of the instrument; returns the spread and the commission.
+fn pay(market: &Market, env: &mut Env<'_>, units: f64, notional: f64) -> [f64; 2] {
     let (account, hedge) = (&mut *env.account, &mut *env.hedge);
     let (spread_cost, commission) = market.config.hedge.terms().costs(units, notional);
     account.cash -= spread_cost + commission;
@@ -115,6 +144,7 @@ fn pay(market: &Market, env: &mut Env<'_>, units: f64, notional: f64) {
         *sum += amount;
         *hedges += amount;
     }
+    [spread_cost, commission]
 }
 
 /// Pays for the underlying held short until the next snapshot.
@@ -126,6 +156,9 @@ pub(super) fn borrow(market: &Market, env: &mut Env<'_>) {
     let cost = terms.borrowing(short, tables.rows.underlying[t], tables.days[t]);
     env.account.cash -= cost;
     env.hedge.borrow += cost;
+    market
+        .journal
+        .add_as(Cause::Borrow, || booking(market, env, 0.0, -cost));
 }
 
 /// Settles futures in cash at the snapshot that the account has reached.
@@ -145,8 +178,16 @@ pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     };
     env.account.cash += gain;
     env.hedge.settled += gain;
+    market
+        .journal
+        .add_as(Cause::Settlement, || booking(market, env, 0.0, gain));
     if let Some((_, now)) = future.filter(|(_, now)| now.is_roll) {
         let units = env.hedge.futures.abs();
-        pay(market, env, 2.0 * units, units * (now.before + now.price));
+        let [spread, commission] = pay(market, env, 2.0 * units, units * (now.before + now.price));
+        market.journal.add_as(Cause::Settlement, || Booking {
+            commission,
+            spread,
+            ..booking(market, env, 0.0, -spread - commission)
+        });
     }
 }

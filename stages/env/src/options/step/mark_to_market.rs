@@ -6,6 +6,7 @@ use super::lookup::At;
 use super::market::Market;
 use super::state::{Env, Terms};
 use super::trade::{Close, close};
+use crate::journal::Cause;
 use crate::options::config::MAX_LINES;
 use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs};
 use crate::options::portfolio_margin::{SCENARIOS, Scan, Scenario};
@@ -128,6 +129,7 @@ fn scan(market: &Market, now: At<'_>, env: &Env<'_>, scenarios: &[Scenario; SCEN
 fn liquidate(market: &Market, now: At<'_>, env: &mut Env<'_>, closable: Closable) -> Closable {
     let held = |env: &Env<'_>| (env.account.lines, env.account.units, env.hedge.futures);
     let before = held(env);
+    market.journal.because(Cause::Liquidation);
     close(market, now, env, Close::All);
     if held(env) == before {
         return closable;

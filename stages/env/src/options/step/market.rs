@@ -2,6 +2,8 @@
 
 use super::lookup::{Adjusted, At, Tables};
 use super::state::{Account, Cached, Env, Line, Terms};
+use crate::acting::{Holdable, OptionRight};
+use crate::journal::{Booking, Journal};
 use crate::options::config::{MAX_LEGS, MarginKind, OptionsConfig};
 use crate::options::fills::FillRule;
 use crate::options::hedge::HedgeInstrument;
@@ -12,6 +14,7 @@ use crate::options::portfolio_margin::{SCENARIOS, Scenario};
 use crate::options::reason::Reason;
 use crate::options::strategies::{Leg, Strategies};
 use crate::portfolio::Common;
+use datasets::Date;
 
 /// The tables and rules of a batch of environments.
 pub(super) struct Market {
@@ -24,6 +27,7 @@ pub(super) struct Market {
     /// The scenarios of portfolio margin, where it is the rule.
     pub scenarios: Option<[Scenario; SCENARIOS]>,
     pub clip: f32,
+    pub journal: Journal,
 }
 
 /// The greatest common divisor.
@@ -65,6 +69,30 @@ impl Basket {
 }
 
 impl Market {
+    /// The booking of a change of what an account holds of an instrument, and of its cash.
+    pub(super) fn booking(
+        &self,
+        account: &Account,
+        instrument: Instrument,
+        quantity: f64,
+        cash: f64,
+    ) -> Booking {
+        let symbol = self.common.worlds.name(account.t as usize);
+        match instrument {
+            Instrument::Underlying => Booking::of(Holdable::Underlying, symbol, quantity, cash),
+            Instrument::Contract(id) => {
+                let contract = &self.tables.contracts[id as usize];
+                Booking {
+                    expiry: Some(Date(contract.expiry)),
+                    strike: Some(contract.strike),
+                    right: Some(OptionRight::of(contract.call)),
+                    multiplier: self.multiplier,
+                    ..Booking::of(Holdable::Option, symbol, quantity, cash)
+                }
+            }
+        }
+    }
+
     /// The adjustment for corporate actions at snapshot `t`, if there is one.
     #[inline]
     pub(super) fn adjusted(&self, t: u32) -> Option<&Adjusted> {

@@ -7,6 +7,7 @@ mod choices;
 mod env;
 mod exercise;
 mod explain;
+mod forward;
 mod hedge;
 mod ledger;
 mod limits;

@@ -18,6 +18,7 @@ use super::weights::{Decided, rebalance};
 use crate::actions::Actions;
 use crate::env_artifact::Files;
 use crate::hedge::HedgeOrder;
+use crate::journal::{Booking, Cause, Journal};
 use crate::open_options::OpenOptions;
 use crate::options::action_config::ActionKind;
 use crate::options::config::{MAX_ACTIONS, MarginKind};
@@ -204,6 +205,7 @@ impl Simulator for OptionsSimulator {
             tables,
             common,
             config,
+            journal: Journal::default(),
         };
         Ok(Self {
             costs: OpenCosts::new(&market),
@@ -248,6 +250,7 @@ impl Simulator for OptionsSimulator {
     /// Greek where it is asked for.
     fn step(&self, env: &mut Env<'_>, act: Act<'_>, explained: Option<&mut Explained>) -> Outcome {
         let market = &self.market;
+        market.journal.because(Cause::Fill);
         let before = *env.account;
         let (decided, oldest) = (env.account.t as usize, env.positions[0].group);
         let later = market.fills.next_snapshot;
@@ -292,6 +295,7 @@ impl Simulator for OptionsSimulator {
         let interest = account.cash * market.common.risk_free[account.t as usize];
         account.cash += interest;
         account.interest += interest;
+        market.journal.add_as(Cause::Interest, || Booking::cash(interest));
         if hedges {
             hedge::borrow(market, env);
         }
@@ -314,6 +318,7 @@ impl Simulator for OptionsSimulator {
         if let Some(adjusted) = market.adjusted(env.account.t) {
             adjust(market, now, env, adjusted);
         }
+        market.journal.because(Cause::Fill);
         if later {
             if let Act::Decision(decision) = act
                 && result.is_ok()

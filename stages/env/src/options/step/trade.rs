@@ -4,6 +4,7 @@ use super::hedge;
 use super::lookup::{Adjusted, At};
 use super::market::Market;
 use super::state::{Account, Env, Line, Terms};
+use crate::journal::Cause;
 use crate::options::order::Instrument;
 
 /// The lines to close.
@@ -24,22 +25,27 @@ pub(super) fn trade(
     quantity: f64,
 ) {
     let (price, mark) = market.price(now, instrument, quantity);
-    let units = match instrument {
+    let (units, commission) = match instrument {
         Instrument::Underlying => {
             account.units += quantity;
-            quantity
+            (quantity, 0.0)
         }
         Instrument::Contract(_) => {
             let commission = quantity.abs() * market.config.fills.commission;
             account.cash -= commission;
             account.commission += commission;
             account.contracts_traded += quantity.abs();
-            quantity * market.multiplier
+            (quantity * market.multiplier, commission)
         }
     };
     account.cash -= units * price;
     account.traded += (units * price).abs();
     account.spread_cost += units * (price - mark);
+    market.journal.add(|| {
+        market
+            .booking(account, instrument, quantity, -units * price - commission)
+            .at(price, mark, commission, units * (price - mark))
+    });
 }
 
 /// Trades `legs`, which opens a line for each contract.
@@ -128,15 +134,25 @@ pub(super) fn reduce(market: &Market, now: At<'_>, env: &mut Env<'_>, group: u32
 
 /// Adjusts positions for corporate actions that take effect at this snapshot.
 pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut Env<'_>, adjusted: &Adjusted) {
-    let adjustment = &adjusted.adjustment;
-    env.account.cash += env.account.units * adjustment.cash;
+    let (adjustment, journal) = (&adjusted.adjustment, &market.journal);
+    let (dividend, before) = (env.account.units * adjustment.cash, env.account.units);
+    env.account.cash += dividend;
+    journal.add_as(Cause::Dividend, || {
+        market.booking(env.account, Instrument::Underlying, 0.0, dividend)
+    });
     env.account.units *= f64::from(adjustment.shares);
+    let mut fraction = 0.0;
     if adjustment.ratio != 1.0 {
         let units = env.account.units * adjustment.ratio;
         // A product that is whole but for its rounding has no fraction.
         env.account.units = (units * (1.0 + 1e-12)).floor();
-        env.account.cash += (units - env.account.units) * now.underlying;
+        fraction = (units - env.account.units) * now.underlying;
+        env.account.cash += fraction;
     }
+    let more = env.account.units - before;
+    journal.add_as(Cause::Adjustment, || {
+        market.booking(env.account, Instrument::Underlying, more, fraction)
+    });
     if adjusted.successors.is_empty() {
         return;
     }
@@ -144,8 +160,14 @@ pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut Env<'_>, adjusted: 
     let lines = env.account.lines as usize;
     for (line, terms) in env.positions[..lines].iter_mut().zip(&mut env.terms[..lines]) {
         if let Some(&successor) = adjusted.successors.get(&line.contract) {
+            let of = |line: &Line, sign: f64| {
+                let quantity = sign * f64::from(line.quantity);
+                market.booking(env.account, Instrument::Contract(line.contract), quantity, 0.0)
+            };
+            journal.add_as(Cause::Adjustment, || of(line, -1.0));
             line.contract = successor;
             line.quantity = line.quantity.saturating_mul(adjustment.shares as i32);
+            journal.add_as(Cause::Adjustment, || of(line, 1.0));
             *terms = market.terms(now, line);
         }
     }

@@ -29,7 +29,7 @@ pub(super) fn panel(source: &PanelSource, config: &StocksConfig) -> Result<(Pane
         mark: vec![0.0; t * n],
         open: match config.fills.at {
             FillAt::NextOpen => vec![0.0; t * n],
-            FillAt::Close => Vec::new(),
+            FillAt::Close | FillAt::NextClose => Vec::new(),
         },
         status: vec![0; t * n],
         liquidity: vec![0.0; if by_volume { 2 * t * n } else { 0 }],

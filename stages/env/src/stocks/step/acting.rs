@@ -12,7 +12,7 @@ use crate::actions::Actions;
 use crate::hedge::HEDGE_CHOICES;
 use crate::portfolio::{ActingSimulator, EnvView, Simulator as _};
 use crate::stocks::action_space::lots_of;
-use crate::stocks::config::Rules;
+use crate::stocks::config::{FillAt, Rules};
 use crate::stocks::tables::status;
 use stages_core::StageError;
 
@@ -141,10 +141,10 @@ impl ActingSimulator for StocksSimulator {
             Rules::Market => {
                 self.order(env, intent);
                 if intent != Intent::Hold {
-                    execute(market, env, t, false);
+                    execute(market, env, t, FillAt::Close);
                 }
                 if self.common().hedges {
-                    hedge::rebalance(market, env, act, t, false);
+                    hedge::rebalance(market, env, act, t, FillAt::Close);
                 }
             }
         }

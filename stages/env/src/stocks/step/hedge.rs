@@ -5,6 +5,8 @@ use super::kernels::{Exposure, exposure, weighted};
 use super::market::Market;
 use super::state::{Account, Env};
 use crate::hedge::{HedgeOrder, HedgeTerms};
+use crate::journal::{Booking, Cause};
+use crate::stocks::config::FillAt;
 use crate::stocks::tables::{HedgeQuote, status};
 
 /// The order for the hedge, after the other trades of a decision.
@@ -33,25 +35,30 @@ pub(super) fn portfolio_exposure(market: &Market, shares: &[f64], prices: &[f64]
     held.net
 }
 
-/// The price of the instrument, of the date that an account has come to: its open, or its close.
-pub(super) fn price(quote: &HedgeQuote, later: bool) -> f64 {
-    if later { quote.open } else { quote.price }
+/// The price of the instrument, of the date that an account has come to: its open, or its close; of a future
+/// that of the contract that was held up to this date, unless the decision sees the close.
+pub(super) fn price(quote: &HedgeQuote, at: FillAt) -> f64 {
+    match at {
+        FillAt::Close => quote.price,
+        FillAt::NextOpen => quote.open,
+        FillAt::NextClose => quote.before,
+    }
 }
 
-/// Hedges the account after its other trades. `decided` is the date of the decision; `later` trades at the
-/// opens of the account's date, else at its closes.
-pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, act: HedgeAct, decided: usize, later: bool) {
+/// Hedges the account after its other trades. `decided` is the date of the decision; `at` tells the prices of
+/// the account's date.
+pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, act: HedgeAct, decided: usize, at: FillAt) {
     if act == HedgeAct::Order(HedgeOrder::Leave) {
         return;
     }
     let t = env.account.t as usize;
     let tables = &market.tables;
     let quote = tables.hedge(t);
-    let price = price(&quote, later);
+    let price = price(&quote, at);
     if price <= 0.0 {
         return;
     }
-    let prices = if later { tables.opens(t) } else { tables.marks(t) };
+    let (prices, _) = market.prices(t, at);
     let (held, nav) = (env.hedge.units, env.account.nav);
     let exposure = portfolio_exposure(market, env.positions, prices, decided) / price + held;
     let terms = market.config.hedge.terms();
@@ -59,7 +66,9 @@ pub(super) fn rebalance(market: &Market, env: &mut Env<'_>, act: HedgeAct, decid
         HedgeAct::Order(order) => terms.units(order, exposure, price, nav),
         HedgeAct::Ratio(ratio) => terms.units_to_ratio(f64::from(ratio), (exposure, held), price, nav),
     };
-    trade(market, env, units, (&quote, later));
+    let before = market.journal.because(Cause::Hedge);
+    trade(market, env, units, (&quote, at));
+    market.journal.because(before);
 }
 
 /// Closes what is held of the instrument at the close.
@@ -68,12 +77,16 @@ pub(super) fn close(market: &Market, env: &mut Env<'_>) {
         return;
     }
     let quote = market.tables.hedge(env.account.t as usize);
-    trade(market, env, -env.hedge.units, (&quote, false));
+    trade(market, env, -env.hedge.units, (&quote, FillAt::Close));
 }
 
 /// Trades units of the instrument, where it has a price.
-fn trade(market: &Market, env: &mut Env<'_>, units: f64, (quote, later): (&HedgeQuote, bool)) {
-    let needed = if later { status::OPENS } else { status::TRADES };
+fn trade(market: &Market, env: &mut Env<'_>, units: f64, (quote, at): (&HedgeQuote, FillAt)) {
+    let needed = if at == FillAt::NextOpen {
+        status::OPENS
+    } else {
+        status::TRADES
+    };
     if units == 0.0 {
         return;
     }
@@ -81,23 +94,34 @@ fn trade(market: &Market, env: &mut Env<'_>, units: f64, (quote, later): (&Hedge
         env.account.refused += 1;
         return;
     }
-    let price = price(quote, later);
+    let price = price(quote, at);
+    let (value, terms) = (market.hedge_asset(units, price), market.config.hedge.terms());
     env.hedge.units += units;
-    env.account.cash -= market.hedge_asset(units, price);
-    pay(&market.config.hedge.terms(), env, units.abs(), units.abs() * price);
+    env.account.cash -= value;
+    let [spread, commission] = pay(&terms, env, units.abs(), units.abs() * price);
     env.account.trades += 1;
-    if later {
+    market.journal.add(|| {
+        let booking = market.hedge_booking(units, -value - spread - commission);
+        booking.at(
+            price * (1.0 + terms.half_spread.copysign(units)),
+            quote.price,
+            commission,
+            spread,
+        )
+    });
+    if at != FillAt::Close {
         gain(market, env, units * (quote.before - price));
     }
 }
 
-/// Pays for a trade of units of the instrument.
-fn pay(terms: &HedgeTerms, env: &mut Env<'_>, units: f64, notional: f64) {
+/// Pays for a trade of units of the instrument; returns the spread and the commission.
+fn pay(terms: &HedgeTerms, env: &mut Env<'_>, units: f64, notional: f64) -> [f64; 2] {
     let (spread_cost, commission) = terms.costs(units, notional);
     env.account.cash -= spread_cost + commission;
     env.hedge.spread_cost += spread_cost;
     env.hedge.commission += commission;
     env.hedge.traded += notional;
+    [spread_cost, commission]
 }
 
 /// Books a gain of prices, which a future pays in cash.
@@ -105,6 +129,9 @@ fn gain(market: &Market, env: &mut Env<'_>, gain: f64) {
     env.hedge.gains += gain;
     if market.config.hedge.is_future() {
         env.account.cash += gain;
+        market
+            .journal
+            .add_as(Cause::Settlement, || market.hedge_booking(0.0, gain));
     }
 }
 
@@ -120,6 +147,9 @@ pub(super) fn borrow(market: &Market, env: &mut Env<'_>, t: usize) {
         .borrowing(-env.hedge.units, tables.hedge(t).price, tables.days[t]);
     env.account.cash -= cost;
     env.hedge.borrow += cost;
+    market
+        .journal
+        .add_as(Cause::Borrow, || market.hedge_booking(0.0, -cost));
 }
 
 /// Brings what is held to the account's date: corporate actions, gains of prices up to its close, and a
@@ -135,6 +165,13 @@ pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
     env.account.cash += paid;
     env.hedge.dividends += paid;
     env.hedge.units = held * quote.ratio;
+    let more = env.hedge.units - held;
+    market
+        .journal
+        .add_as(Cause::Dividend, || market.hedge_booking(0.0, paid));
+    market
+        .journal
+        .add_as(Cause::Adjustment, || market.hedge_booking(more, 0.0));
     gain(market, env, env.hedge.units * quote.before - held * last.price);
     if quote.has(status::SETTLES) {
         let value = market.hedge_asset(env.hedge.units, quote.price);
@@ -142,6 +179,12 @@ pub(super) fn settle(market: &Market, env: &mut Env<'_>) {
         env.account.cash += value - loss;
         env.account.delisting_loss += loss;
         env.account.settlements += 1;
+        let units = env.hedge.units;
+        market.journal.add_as(Cause::Delisting, || {
+            market
+                .hedge_booking(-units, value - loss)
+                .at(quote.price, quote.price, 0.0, loss)
+        });
         env.hedge.units = 0.0;
     }
 }
@@ -151,12 +194,17 @@ pub(super) fn roll(market: &Market, env: &mut Env<'_>) {
     let quote = market.tables.hedge(env.account.t as usize);
     if env.hedge.units != 0.0 && quote.has(status::ROLLS) {
         let units = env.hedge.units.abs();
-        pay(
+        let [spread, commission] = pay(
             &market.config.hedge.terms(),
             env,
             2.0 * units,
             units * (quote.before + quote.price),
         );
+        market.journal.add_as(Cause::Settlement, || Booking {
+            commission,
+            spread,
+            ..market.hedge_booking(0.0, -spread - commission)
+        });
     }
 }
 

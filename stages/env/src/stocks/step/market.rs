@@ -3,8 +3,11 @@
 use super::kernels::{Exposure, exposure};
 use super::lookup::Tables;
 use super::state::Account;
+use crate::acting::Holdable;
+use crate::journal::{Booking, Journal};
 use crate::portfolio::Common;
 use crate::stocks::config::{FillAt, StocksConfig};
+use crate::stocks::tables::status;
 use stages_numerics::dispatch::InstructionSet;
 
 /// The tables and rules of a batch of environments.
@@ -14,6 +17,7 @@ pub(super) struct Market {
     pub config: StocksConfig,
     pub clip: f32,
     pub instructions: InstructionSet,
+    pub journal: Journal,
 }
 
 impl Market {
@@ -32,9 +36,33 @@ impl Market {
         }
     }
 
-    /// True if trades are made at the next open.
+    /// True if trades are made at the next date.
     pub(super) fn fills_later(&self) -> bool {
-        self.config.fills.at == FillAt::NextOpen
+        self.config.fills.at != FillAt::Close
+    }
+
+    /// The prices `[N]` of trades at date `t`, and the flag of a symbol that can be traded at them.
+    pub(super) fn prices(&self, t: usize, at: FillAt) -> (&[f64], u8) {
+        match at {
+            FillAt::NextOpen => (self.tables.opens(t), status::OPENS),
+            FillAt::Close | FillAt::NextClose => (self.tables.marks(t), status::TRADES),
+        }
+    }
+
+    /// The booking of a change of what an account holds of a symbol, and of its cash.
+    pub(super) fn booking(&self, t: usize, symbol: usize, shares: f64, cash: f64) -> Booking {
+        Booking::of(Holdable::Stock, &self.symbols(t)[symbol], shares, cash)
+    }
+
+    /// The booking of a change of what is held of the instrument that hedges, and of cash.
+    pub(super) fn hedge_booking(&self, units: f64, cash: f64) -> Booking {
+        let hedge = &self.config.hedge;
+        let instrument = if hedge.is_future() {
+            Holdable::Future
+        } else {
+            Holdable::Stock
+        };
+        Booking::of(instrument, &hedge.instrument, units, cash)
     }
 
     /// Values the positions of an account, and the units of its hedge, at the marks of its date.

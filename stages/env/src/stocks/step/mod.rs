@@ -5,6 +5,7 @@ mod acts;
 mod baseline;
 mod env;
 mod finrl;
+mod forward;
 mod hedge;
 mod kernels;
 mod ledger;

@@ -14,6 +14,7 @@ use super::state::{Account, Env, Hedge, StocksParts};
 use super::trade::{execute, liquidate};
 use crate::actions::Actions;
 use crate::env_artifact::Files;
+use crate::journal::{Booking, Cause, Journal};
 use crate::open_options::OpenOptions;
 use crate::portfolio::{Common, EnvView, Outcome, Simulator};
 use crate::split::SnapshotRange;
@@ -53,7 +54,7 @@ impl StocksSimulator {
 
     /// Interest on cash and debt, and the fee for borrowed shares, from date `t` to the next.
     fn carry(&self, env: &mut Env<'_>, t: usize) {
-        let tables = &self.market.tables;
+        let (tables, journal) = (&self.market.tables, &self.market.journal);
         let account = &mut *env.account;
         let short = match self.market.config.has_margin() {
             false => 0.0,
@@ -67,15 +68,18 @@ impl StocksSimulator {
             let interest = account.cash * self.market.common.risk_free[t];
             account.cash += interest;
             account.interest += interest;
+            journal.add_as(Cause::Interest, || Booking::cash(interest));
         } else {
             let interest = -account.cash * tables.debit_accrual[t];
             account.cash -= interest;
             account.debit_interest += interest;
+            journal.add_as(Cause::Interest, || Booking::cash(-interest));
         }
         if short > 0.0 {
             let fee = short * self.market.config.margin.borrow * tables.days[t] / 365.0;
             account.cash -= fee;
             account.borrow_cost += fee;
+            journal.add_as(Cause::Borrow, || Booking::cash(-fee));
         }
         hedge::borrow(&self.market, env, t);
     }
@@ -91,7 +95,15 @@ impl StocksSimulator {
             let paid = env.positions[i] * event.cash;
             account.cash += paid;
             account.dividends += paid;
+            let before = env.positions[i];
             env.positions[i] *= event.ratio;
+            let (market, more) = (&self.market, env.positions[i] - before);
+            market
+                .journal
+                .add_as(Cause::Dividend, || market.booking(t, i, 0.0, paid));
+            market
+                .journal
+                .add_as(Cause::Adjustment, || market.booking(t, i, more, 0.0));
             if pending && event.ratio != 1.0 {
                 env.orders[i] *= event.ratio;
             }
@@ -110,6 +122,10 @@ impl StocksSimulator {
                 account.delisting_loss += loss;
                 account.settlements += 1;
                 env.positions[i] = 0.0;
+                let (market, price) = (&self.market, tables.marks(t)[i]);
+                market.journal.add_as(Cause::Delisting, || {
+                    market.booking(t, i, -held, value - loss).at(price, price, 0.0, loss)
+                });
             }
         }
     }
@@ -134,6 +150,7 @@ impl Simulator for StocksSimulator {
                 // Rows of some tens of symbols: wider vectors leave more of them over.
                 instructions: InstructionSet::detect().without_avx512(),
                 config,
+                journal: Journal::default(),
             },
         })
     }
@@ -167,24 +184,25 @@ impl Simulator for StocksSimulator {
         }
         let before = Book::new(env);
         let decided = before.account.t as usize;
-        let later = market.fills_later();
+        let (at, later) = (market.config.fills.at, market.fills_later());
+        market.journal.because(Cause::Fill);
         self.order(env, intent);
         if intent != Intent::Hold && !later {
-            execute(market, env, decided, false);
+            execute(market, env, decided, at);
         }
         let hedges = !market.config.hedge.is_none();
         if hedges && !later {
-            hedge::rebalance(market, env, act, decided, false);
+            hedge::rebalance(market, env, act, decided, at);
         }
         self.carry(env, decided);
         env.account.t += 1;
         self.settle(env, later);
         if later && intent != Intent::Hold {
-            execute(market, env, decided, true);
+            execute(market, env, decided, at);
         }
         if hedges {
             if later {
-                hedge::rebalance(market, env, act, decided, true);
+                hedge::rebalance(market, env, act, decided, at);
             }
             hedge::roll(market, env);
         }

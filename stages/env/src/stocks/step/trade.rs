@@ -4,8 +4,8 @@ use super::hedge;
 use super::kernels::{Costing, Exposure, ROUNDING, Trades, exposure, increase, reduce};
 use super::market::Market;
 use super::state::{Account, Env, Hedge};
-use crate::stocks::config::Rules;
-use crate::stocks::tables::status;
+use crate::journal::Cause;
+use crate::stocks::config::{FillAt, Rules};
 
 /// Books the trades of a pass.
 fn book(account: &mut Account, costing: &Costing<'_>, trades: &Trades) {
@@ -19,9 +19,43 @@ fn book(account: &mut Account, costing: &Costing<'_>, trades: &Trades) {
 }
 
 /// Makes the trades of the orders: first what reduces positions, then, by one factor for all, as much of the
-/// rest as cash (or margin) allows. `decided` is the date whose volumes count; `later` makes the trades at
-/// the opens of the account's date, else at its marks.
-pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later: bool) {
+/// rest as cash (or margin) allows. `decided` is the date whose volumes count; `at` tells the prices of the
+/// account's date, which is that of the decision with [`FillAt::Close`].
+pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, at: FillAt) {
+    if !market.journal.is_kept() {
+        return execute_orders(market, env, decided, at);
+    }
+    let before = env.positions.to_vec();
+    execute_orders(market, env, decided, at);
+    book_trades(market, env, &before, decided, at);
+}
+
+/// Keeps the bookings of trades that have led from the shares `before` to the present ones.
+fn book_trades(market: &Market, env: &Env<'_>, before: &[f64], decided: usize, at: FillAt) {
+    let (t, fills) = (env.account.t as usize, &market.config.fills);
+    let (prices, marks) = (market.prices(t, at).0, market.tables.marks(t));
+    for (i, (now, before)) in env.positions.iter().zip(before).enumerate() {
+        let change = now - before;
+        if change == 0.0 {
+            continue;
+        }
+        let value = change * prices[i];
+        let commission = fills.per_share * change.abs();
+        let mut spread = fills.basis_points * 1e-4 * value.abs();
+        if fills.impact > 0.0 {
+            let (volumes, volatilities) = market.tables.liquidity(decided);
+            if volumes[i] > 0.0 {
+                spread += fills.impact * volatilities[i] * (change.abs() / volumes[i]).sqrt() * value.abs();
+            }
+        }
+        market.journal.add(|| {
+            let booking = market.booking(t, i, change, -value - commission - spread);
+            booking.at((value + spread) / change, marks[i], commission, spread)
+        });
+    }
+}
+
+fn execute_orders(market: &Market, env: &mut Env<'_>, decided: usize, at: FillAt) {
     let Env {
         account,
         positions: shares,
@@ -31,14 +65,11 @@ pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later:
     } = env;
     let t = account.t as usize;
     let config = &market.config;
-    let prices = match later {
-        true => market.tables.opens(t),
-        false => market.tables.marks(t),
-    };
-    if later {
+    let (prices, tradable) = market.prices(t, at);
+    if at != FillAt::Close {
         let mut refused = 0;
         for (order, flags) in orders.iter_mut().zip(market.tables.status(t)) {
-            if flags & status::OPENS == 0 && *order != 0.0 {
+            if flags & tradable == 0 && *order != 0.0 {
                 *order = 0.0;
                 refused += 1;
             }
@@ -70,7 +101,7 @@ pub(super) fn execute(market: &Market, env: &mut Env<'_>, decided: usize, later:
     let (asset, proceeds, reserved) = match held_hedge.units {
         0.0 => (0.0, 0.0, 0.0),
         units => {
-            let price = hedge::price(&market.tables.hedge(t), later);
+            let price = hedge::price(&market.tables.hedge(t), at);
             let asset = market.hedge_asset(units, price);
             (asset, (-asset).max(0.0), config.hedge.terms().margin(units, price))
         }
@@ -126,7 +157,9 @@ pub(super) fn liquidate(market: &Market, env: &mut Env<'_>) {
     }
     super::orders::restrict(market, env);
     let t = env.account.t as usize;
-    execute(market, env, t, false);
+    let before = market.journal.because(Cause::Liquidation);
+    execute(market, env, t, FillAt::Close);
     hedge::close(market, env);
+    market.journal.because(before);
     env.account.liquidations += 1;
 }

@@ -11,7 +11,7 @@ use stages_core::StageError;
 
 impl TableSimulator {
     /// The symbols of the world of an account.
-    fn symbols(&self, account: &Account) -> &[String] {
+    pub(super) fn symbols(&self, account: &Account) -> &[String] {
         &self.tables.spec.worlds[self.common.worlds.of(account.t as usize)].symbols
     }
 }

@@ -3,6 +3,7 @@
 mod acting;
 mod acts;
 mod env;
+mod forward;
 mod ledger;
 mod lookup;
 mod simulator;

@@ -4,14 +4,16 @@ use super::acts::{Intent, decide};
 use super::ledger::Ledger;
 use super::lookup::Tables;
 use super::state::{Account, Env, NO_CHOICE, TableParts};
+use crate::acting::Holdable;
 use crate::actions::Actions;
 use crate::env_artifact::Files;
 use crate::expression::Program;
+use crate::journal::{Booking, Cause, Journal};
 use crate::open_options::OpenOptions;
 use crate::portfolio::{Clock as _, Common, EnvView, Outcome, Simulator};
 use crate::reward::{Change, drawdown};
 use crate::split::SnapshotRange;
-use crate::table::config::{MAX_TERMS, TableConfig};
+use crate::table::config::{MAX_TERMS, TableConfig, TableFill};
 use crate::table::quantities::{self, Form};
 use stages_core::StageError;
 
@@ -26,6 +28,7 @@ pub struct TableSimulator {
     terminal: Option<Program>,
     /// The cost of 1 of turnover.
     pub(super) cost: f64,
+    pub(super) journal: Journal,
 }
 
 /// The quantities that a step moved, as expressions name them.
@@ -80,20 +83,67 @@ impl TableSimulator {
             moved.gross += target.abs();
         }
         moved.costs = self.cost * moved.turnover;
-        let account = &mut *env.account;
-        let nav = account.nav;
         let growth = 1.0 + moved.earned - moved.costs;
-        account.nav = nav * growth;
-        account.peak = account.peak.max(account.nav);
-        account.total = account.nav - 1.0;
-        account.costs += nav * moved.costs;
-        account.turnover += nav * moved.turnover;
+        self.booked(env.account, &moved);
         // At a thousandth of the value before, an episode has ended by ruin unless `ruin` is 0.
         let scale = 1.0 / growth.max(1e-3);
         for ((held, target), change) in env.positions.iter_mut().zip(&*env.orders).zip(returns) {
             *held = target * (1.0 + change) * scale;
         }
         moved
+    }
+
+    /// Positions that earn the returns of prices, and are then changed at the next row's prices.
+    fn trade_later(&self, env: &mut Env<'_>, t: usize, holds: bool) -> Moved {
+        let returns = self.tables.payoffs(t);
+        let mut moved = Moved::default();
+        for (held, change) in env.positions.iter().zip(returns) {
+            moved.earned += held * change;
+            moved.position += held;
+            moved.gross += held.abs();
+        }
+        let grown = 1.0 + moved.earned;
+        let scale = 1.0 / grown.max(1e-3);
+        let (nav, drifted) = (env.account.nav, |held: f64, change: f64| held * (1.0 + change) * scale);
+        for (i, (target, held)) in env.orders.iter_mut().zip(&*env.positions).enumerate() {
+            let now = drifted(*held, returns[i]);
+            if holds {
+                *target = now;
+            }
+            // As a fraction of the value at the decision, as all of a step's sums are.
+            let turnover = grown * (*target - now).abs();
+            moved.turnover += turnover;
+            let booking = |quantity: f64, cash: f64| {
+                let symbols = &self.tables.spec.worlds[self.common.worlds.of(t)].symbols;
+                Booking::of(Holdable::Position, &symbols[i], quantity, cash)
+            };
+            self.journal
+                .add_as(Cause::Return, || booking(0.0, nav * held * returns[i]));
+            self.journal.add_as(Cause::Cost, || {
+                let cost = nav * self.cost * turnover;
+                Booking {
+                    spread: cost,
+                    ..booking(*target - now, -cost)
+                }
+            });
+        }
+        moved.costs = self.cost * moved.turnover;
+        self.booked(env.account, &moved);
+        let scale = grown / (grown - moved.costs).max(1e-3);
+        for (held, target) in env.positions.iter_mut().zip(&*env.orders) {
+            *held = target * scale;
+        }
+        moved
+    }
+
+    /// Adds what a step earned and cost to an account.
+    fn booked(&self, account: &mut Account, moved: &Moved) {
+        let nav = account.nav;
+        account.nav = nav * (1.0 + moved.earned - moved.costs);
+        account.peak = account.peak.max(account.nav);
+        account.total = account.nav - 1.0;
+        account.costs += nav * moved.costs;
+        account.turnover += nav * moved.turnover;
     }
 
     /// Positions that the reward column of each symbol is paid for.
@@ -220,6 +270,7 @@ impl Simulator for TableSimulator {
             expression,
             terminal: config.terminal(&names)?,
             cost: 1e-4 * config.costs.basis_points,
+            journal: Journal::default(),
             tables,
             common,
         })
@@ -247,10 +298,12 @@ impl Simulator for TableSimulator {
     fn step(&self, env: &mut Env<'_>, intent: Intent, _: Option<&mut ()>) -> Outcome {
         let before = *env.account;
         let t = before.t as usize;
+        let later = self.config().fill == TableFill::NextRow;
         if intent == Intent::Hold {
             env.orders.copy_from_slice(env.positions);
         }
         let moved = match self.form {
+            Form::Price if later => self.trade_later(env, t, intent == Intent::Hold),
             Form::Price => self.trade(env, t),
             Form::PerPosition => self.change(env, t),
             Form::PerAction => self.choose(env, t, intent),
