@@ -10,9 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, names};
 use stages_env::acting::{ActingOrders, ActingWorld, Holdings};
-use stages_env::options::OptionsSimulator;
-use stages_env::stocks::StocksSimulator;
-use stages_env::table::TableSimulator;
 use stages_env::{
     ActingSimulator, ActionBuffer, ActionSpace, Actions, BatchEnv as _, OpenOptions, PortfolioEnv, Split,
     Step, StepBuffers,
@@ -165,14 +162,15 @@ pub struct Acted {
 macro_rules! in_market {
     ($artifact:expr, $function:ident($($argument:expr),*)) => {
         match $artifact.meta.get("family").and_then(serde_json::Value::as_str) {
-            Some("options") => $function::<OptionsSimulator>($($argument),*),
-            Some("stocks") => $function::<StocksSimulator>($($argument),*),
-            Some("table") => $function::<TableSimulator>($($argument),*),
-            _ => Err(StageError::new("the environment has no data of dates")
+            Some("options") => $function::<stages_env::options::OptionsSimulator>($($argument),*),
+            Some("stocks") => $function::<stages_env::stocks::StocksSimulator>($($argument),*),
+            Some("table") => $function::<stages_env::table::TableSimulator>($($argument),*),
+            _ => Err(stages_core::StageError::new("the environment has no data of dates")
                 .hint("a decision is asked of a policy of env/options, env/stocks or env/table")),
         }
     };
 }
+pub(crate) use in_market;
 
 /// The first and the last date of a split of an environment, over all of its worlds; `None` where it has no
 /// such data.
@@ -422,7 +420,7 @@ fn earlier_snapshot<S: ActingSimulator>(
 }
 
 /// The world of the given name, or the only one.
-fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, StageError> {
+pub(crate) fn world(worlds: &[ActingWorld], wanted: Option<&str>) -> Result<ActingWorld, StageError> {
     let names = || {
         worlds
             .iter()

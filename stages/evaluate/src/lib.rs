@@ -22,6 +22,7 @@ mod options;
 mod output;
 mod overfitting;
 mod panel;
+pub mod paper;
 mod partition;
 mod performance;
 mod policy_input;

@@ -8,6 +8,7 @@ mod given;
 mod honest;
 mod learning_curves;
 mod null_world;
+mod paper;
 mod references;
 mod refusals;
 mod rules;
