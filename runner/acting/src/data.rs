@@ -33,6 +33,17 @@ pub(super) struct Data {
     pub today: Today,
 }
 
+impl Data {
+    /// No other files than the stages' own.
+    pub(super) fn own(until: SnapshotTime) -> Self {
+        Self {
+            files: BTreeMap::new(),
+            until,
+            today: Today::default(),
+        }
+    }
+}
+
 fn config(node: &Node) -> Option<&Value> {
     match &node.work {
         Work::Kind { config, .. } => Some(config),

@@ -4,12 +4,15 @@
 
 mod account;
 mod data;
+mod find;
 mod made;
+pub mod paper;
 mod recorded;
 mod today;
 
 pub use account::{GivenAccount, account};
 pub use data::Given;
+pub use find::find_policy;
 pub use made::MadeDecision;
 
 use cache::ArtifactDigest;

@@ -321,7 +321,8 @@ fn a_night_decides_after_its_run_and_is_run_again_if_it_may_not() {
     let mut machine = Machine::new("2026-03-02T12:00:00Z", CatchUp::All);
     machine.scheduled.schedule.from = Some("2026-03-02".parse().unwrap());
     machine.scheduled.schedule.then = Some(Then {
-        act: "desk@champion".to_owned(),
+        act: Some("desk@champion".to_owned()),
+        paper: None,
         data: vec!["quotes.csv".to_owned()],
         replace: false,
         positions: None,

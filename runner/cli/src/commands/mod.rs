@@ -1,5 +1,6 @@
 //! The commands, a module each.
 
+mod acting;
 pub(crate) mod bench;
 mod bench_cache;
 mod bench_cluster;

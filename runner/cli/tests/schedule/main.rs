@@ -5,6 +5,7 @@
 mod champions;
 mod commands;
 mod nights;
+mod paper;
 mod timers;
 mod year;
 

@@ -94,15 +94,19 @@ impl Schedule {
     }
 }
 
-/// The decision of a registered policy once a night's run is done, as by `runner policy act`.
+/// The decision of a registered policy once a night's run is done, as by `runner policy act`, and the night
+/// of a paper account, as by `runner paper run`. At least one of `act` and `paper` is given.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Then {
     /// The policy: `NAME@ALIAS`, such as `desk@champion`, or `NAME@VERSION`.
-    #[serde(deserialize_with = "version_of_policy")]
-    pub act: String,
+    #[serde(default, deserialize_with = "version_of_policy")]
+    pub act: Option<String>,
+    /// The paper account whose night is booked.
+    #[serde(default)]
+    pub paper: Option<String>,
     /// The files of the night's data, as by `--data`, relative to the pipeline.
-    #[serde(deserialize_with = "several")]
+    #[serde(default, deserialize_with = "several")]
     #[schemars(with = "Several<String>")]
     pub data: Vec<String>,
     /// Read the files in place of the stages' own ones.
@@ -113,11 +117,14 @@ pub struct Then {
     pub positions: Option<String>,
 }
 
-fn version_of_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn version_of_policy<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let parts = text.split_once('@');
     let is_version = parts.is_some_and(|(name, version)| is_name(name) && !version.is_empty());
-    is_version.then_some(text).ok_or_else(|| D::Error::custom("\n"))
+    match is_version {
+        true => Ok(Some(text)),
+        false => Err(D::Error::custom("\n")),
+    }
 }
 
 /// The times of a day at which nights are due.

@@ -72,5 +72,16 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
             "give the stage another name",
         );
     }
+    if let Some(then) = &schedule.then {
+        let spot = at("then").key.map_or(tree.spot, |key| key.spot);
+        if then.act.is_none() && then.paper.is_none() {
+            let hint =
+                "write `then: { act: desk@champion, data: [today.csv] }`, or `then: { paper: desk-paper }`";
+            problems.add(spot, "`then` names neither `act` nor `paper`", hint);
+        } else if then.act.is_some() && then.data.is_empty() {
+            let hint = "name the files of the night: `data: [\"quotes/${schedule.date}.csv\"]`";
+            problems.add(spot, "`act` needs `data`", hint);
+        }
+    }
     (problems.count() == before).then_some(schedule)
 }

@@ -79,7 +79,8 @@ fn all_keys() {
             runs: 400.try_into().unwrap(),
         }),
         then: Some(Then {
-            act: "desk@champion".to_owned(),
+            act: Some("desk@champion".to_owned()),
+            paper: None,
             data: vec!["data/2026-03-06.csv".to_owned()],
             replace: false,
             positions: Some("played".to_owned()),

@@ -131,6 +131,23 @@ impl Message {
         .worded()
     }
 
+    /// The message on a paper account whose policy does not act any more, in a night of the pipeline.
+    pub fn on_account(pipeline: &str, (run, night): (&str, &str), status: &'static str, why: String) -> Self {
+        Self {
+            occasions: vec![Occasion::Failure],
+            pipeline: pipeline.to_owned(),
+            run: Some(run.to_owned()),
+            night: Some(night.to_owned()),
+            status,
+            errors: vec![StageError {
+                stage: String::new(),
+                error: why,
+            }],
+            ..Self::default()
+        }
+        .worded()
+    }
+
     fn worded(mut self) -> Self {
         let night = self
             .night

@@ -1,26 +1,19 @@
 //! `runner policy act`.
 
-use super::find::find;
+use crate::commands::acting::acting;
 use crate::commands::remote;
 use crate::complete::{candidates, completed};
-use crate::project::{Project, Settings as PipelineSettings};
 use crate::session::Session;
 use crate::values::age;
-use crate::{config, registry};
 use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use datasets::{Date, SnapshotTime};
-use runner_acting::{Acting, Decision, Given, MaxAge, Settings, Trained};
+use runner_acting::{Decision, Given, MaxAge, Settings, Trained, find_policy};
 use runner_engine::{Control, Failure, row, text};
 use runner_history::Archive;
 use runner_history::policies::{PolicyRef, Registry};
-use runner_history::trials::Trials;
-use runner_pipeline::Pipeline;
 use stages_env::acting::{ActingOrder, Holding};
-use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Decide: today's action of a policy from today's files.
@@ -130,7 +123,7 @@ pub(crate) fn decision(
         max_age: max_age(&archive, args)?,
     };
     let (run, stage) = runner_acting::origin(&archive, &args.what)?;
-    let (digest, policy) = find(&archive, &args.what)?;
+    let (digest, policy) = find_policy(&archive, &args.what)?;
     let trained = Trained {
         run,
         stage,
@@ -139,28 +132,9 @@ pub(crate) fn decision(
     };
     let _guard = archive.store.guard()?;
     let mut progress = output::progress(session.verbosity);
-    let load = |file: &Path| session.load(file, &PipelineSettings::default());
-    let options = |pipeline: &Pipeline| {
-        let project = Project {
-            isolation: config::isolation(archive.store.root())?,
-            store: archive.store.clone(),
-            runs: archive.runs.clone(),
-            pipeline: Arc::new(pipeline.clone()),
-            chosen: Vec::new(),
-            force: BTreeSet::new(),
-            trials: Trials::default(),
-        };
-        Ok(project.options(session, "act"))
-    };
-    let acting = Acting {
-        archive: &archive,
-        kinds: registry::kinds(),
-        file_types: registry::FILE_TYPES,
-        options: &options,
-        load: &load,
-        control,
-    };
-    let decision = runner_acting::decide(&acting, &trained, &settings, &mut progress)?;
+    let decision = acting(session, &archive, (control, "act"), |acting| {
+        runner_acting::decide(acting, &trained, &settings, &mut progress)
+    })?;
     archive.store.flush()?;
     match (night_run, archive.store.upstream()) {
         (Some(run), _) => remote::finish_uploads(session, &archive.store, run, control)?,

@@ -1,11 +1,11 @@
 //! `runner policy export`.
 
-use super::find::find;
 use crate::commands::remote;
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use clap::{Args, ValueEnum};
+use runner_acting::find_policy;
 use runner_engine::{Failure, text};
 use stages_policy::forms::{FORM_ENTRY, MODEL};
 use stages_policy::{AnyPolicy, OtherPolicy, Policy};
@@ -64,7 +64,7 @@ pub(crate) struct PolicyExportArgs {
 
 pub(super) fn export(session: &Session, args: &PolicyExportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
-    let (digest, policy) = find(&archive, &args.what)?;
+    let (digest, policy) = find_policy(&archive, &args.what)?;
     let form = policy.form();
     let formats = PolicyFormat::of(form);
     if !formats.contains(&args.format) {

@@ -2,7 +2,6 @@
 
 pub(crate) mod act;
 mod export;
-mod find;
 mod registry;
 
 use crate::complete::{candidates, completed};

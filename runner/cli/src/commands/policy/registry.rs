@@ -1,12 +1,12 @@
 //! `runner policy list|show|register|promote|rollback|diff`: the registry of policies.
 
-use super::find::find;
 use crate::complete::{candidates, completed};
 use crate::output;
 use crate::session::Session;
 use crate::values::age;
 use chrono::{DateTime, Utc};
 use clap::Args;
+use runner_acting::find_policy;
 use runner_engine::{Failure, row, text};
 use runner_history::Archive;
 use runner_history::compare::{self as compared, Comparison, Options};
@@ -238,7 +238,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     }
     let reference = PolicyRef::parse(name)?;
     let (policy, version) = registry(&archive).get(&reference)?;
-    let (_, read) = find(&archive, name)?;
+    let (_, read) = find_policy(&archive, name)?;
     let found = run_of(&archive, &version);
     let stage = found.as_ref().and_then(|(run, stage)| run.stage(stage));
     let figures = stage
@@ -287,7 +287,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
 
 /// Shows the policy of a stage, which no name denotes.
 fn show_made(session: &Session, archive: &Archive, name: &str) -> Result<(), Failure> {
-    let (digest, read) = find(archive, name)?;
+    let (digest, read) = find_policy(archive, name)?;
     if session.json {
         return output::print_json(&json!({
             "artifact": digest,
@@ -322,7 +322,7 @@ pub(super) fn register(session: &Session, args: &PolicyRegisterArgs) -> Result<(
         }
     };
     // Refuses what is not a policy.
-    let (digest, _) = find(&archive, &format!("{}/{}.{output}", run.id, stage.id))?;
+    let (digest, _) = find_policy(&archive, &format!("{}/{}.{output}", run.id, stage.id))?;
     let from = Registration {
         run: run.id.clone(),
         output: format!("{}.{output}", stage.id),

@@ -76,7 +76,7 @@ pub(super) fn clock(args: &ScheduledArgs) -> Box<dyn Clock> {
 }
 
 /// The machine's clock, or a clock that stands still at `now`.
-pub(super) fn clock_at(now: Option<DateTime<Utc>>) -> Box<dyn Clock> {
+pub(crate) fn clock_at(now: Option<DateTime<Utc>>) -> Box<dyn Clock> {
     match now {
         Some(now) => Box::new(SimulatedClock::new(now)),
         None => Box::new(SystemClock),

@@ -10,6 +10,8 @@ mod skip;
 mod systemd;
 mod unit;
 
+pub(crate) use entry::clock_at;
+
 use crate::session::Session;
 use clap::Subcommand;
 use entry::ScheduledArgs;

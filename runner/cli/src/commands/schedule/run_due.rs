@@ -1,9 +1,10 @@
 //! `runner schedule run-due`.
 
-use super::entry::{Entry, ScheduledArgs, clock, entries};
+use super::entry::{Entry as ScheduledEntry, ScheduledArgs, clock, entries};
 use super::show::{due_json, local, warn_beyond};
 use crate::commands::exec::{self, Caller, ExecArgs};
-use crate::commands::policy::act::{self, PolicyActArgs};
+use crate::commands::paper::night;
+use crate::commands::policy::act::{self as policy_act, PolicyActArgs};
 use crate::project::{Selection, Settings};
 use crate::session::Session;
 use crate::values::age;
@@ -11,13 +12,15 @@ use crate::{interrupt, output};
 use chrono::{DateTime, Utc};
 use clap::Args;
 use runner_acting::Decision;
+use runner_acting::paper::{Files, Nightly};
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
+use runner_history::paper::Entry;
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{
     Awaited, Backlog, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work, backlog,
 };
 use runner_history::{self as history, AllMarks};
-use runner_pipeline::{WaitFor, Work as StageWork, load};
+use runner_pipeline::{Then, WaitFor, Work as StageWork, load};
 use runner_report::notify::{self, Message};
 use runner_report::reporter::Verbosity;
 use serde_json::json;
@@ -142,11 +145,11 @@ pub(super) fn run_due(session: &Session, args: &RunDueArgs) -> Result<u8, Failur
 /// nobody can be asked.
 fn may_catch_up(
     session: &Session,
-    entry: &Entry,
+    entry: &ScheduledEntry,
     args: &RunDueArgs,
     now: DateTime<Utc>,
 ) -> Result<bool, Failure> {
-    let Entry { home, scheduled, .. } = entry;
+    let ScheduledEntry { home, scheduled, .. } = entry;
     let limit = args.catch_up.or(args.yes.then_some(usize::MAX));
     let Some(Backlog { missed, first, most }) = backlog(home, scheduled, limit, now)? else {
         return Ok(true);
@@ -164,7 +167,7 @@ fn may_catch_up(
     })
 }
 
-fn summary(entry: &Entry, is_busy: bool, outcome: &Outcome, now: DateTime<Utc>) -> String {
+fn summary(entry: &ScheduledEntry, is_busy: bool, outcome: &Outcome, now: DateTime<Utc>) -> String {
     let name = &entry.scheduled.name;
     if is_busy {
         return format!("{name}: another process runs its nights\n");
@@ -184,7 +187,7 @@ fn summary(entry: &Entry, is_busy: bool, outcome: &Outcome, now: DateTime<Utc>) 
 /// The nights of a pipeline file.
 pub(crate) struct PipelineWork<'a> {
     session: &'a Session,
-    entry: &'a Entry,
+    entry: &'a ScheduledEntry,
     control: &'a Control,
     began: DateTime<Utc>,
     /// The last run, on whose failure `notify:` has told.
@@ -269,6 +272,113 @@ impl PipelineWork<'_> {
         }
         Ok(all)
     }
+
+    /// The decision of a policy on the night's data, in a few words.
+    fn act(&self, due: &Due, run: &str, (act, then): (&str, &Then), base: &Path) -> Result<String, Failure> {
+        // As of this night, its own promotion included.
+        let reference = PolicyRef::parse(act)?;
+        let version = Registry::new(&self.entry.home).find(&reference, Some(due.dates.date.plus(1)))?;
+        let version = version.ok_or_else(|| {
+            Failure::usage(format!("there is no `{}` as of {}", act, due.dates.date)).hint(format!(
+                "`runner policy list {}` lists its versions and aliases",
+                reference.name
+            ))
+        })?;
+        let args = PolicyActArgs {
+            what: format!("{}@{}", reference.name, version.version),
+            data: then.data.clone(),
+            replace: then.replace,
+            // The nights that are missing are told by the schedule.
+            allow_gap: true,
+            positions: then.positions.clone().unwrap_or_else(|| "none".to_owned()),
+            as_is: false,
+            cash: None,
+            at: Some(due.dates.date.to_string()),
+            from: None,
+            world: None,
+            sample: None,
+            max_age: None,
+        };
+        let session = Session {
+            json: false,
+            verbosity: Verbosity::Quiet,
+            current: base.to_owned(),
+            ..self.session.clone()
+        };
+        let decision = policy_act::decision(&session, &args, self.control, Some(run))?;
+        let acted = &decision.acted;
+        if acted.date <= due.dates.previous {
+            return Err(Failure::usage(format!(
+                "the last snapshot that can be traded on is of {}, and the night is of {}",
+                acted.date, due.dates.date
+            ))
+            .hint("its data may be late: `wait_for` waits for it"));
+        }
+        let recorded = recorded(&decision, run, act, &args);
+        history::add_decision(&self.entry.home.join("runs"), run, recorded)?;
+        Ok(format!(
+            "{} of {}: {}, {}",
+            acted.time,
+            args.what,
+            acted.action.text,
+            text::count(acted.orders.orders.len(), "order")
+        ))
+    }
+
+    /// The night of a paper account, in a few words.
+    fn paper(
+        &self,
+        due: &Due,
+        run: &str,
+        (account, then): (&str, &Then),
+        base: &Path,
+    ) -> Result<String, Failure> {
+        let session = Session {
+            json: false,
+            verbosity: Verbosity::Quiet,
+            current: base.to_owned(),
+            ..self.session.clone()
+        };
+        let nightly = Nightly {
+            files: Files {
+                data: then.data.iter().map(|text| night::given(&session, text)).collect(),
+                replace: then.replace,
+                // The nights that are missing are told by the schedule.
+                allow_gap: true,
+            },
+            until: due.dates.date,
+        };
+        let entries = night::book(&session, account, &nightly, self.control, Some(run))?;
+        for entry in &entries {
+            if let Entry::Halted(stop) = entry {
+                let why = format!("the paper account `{account}` is halted ({}): {}", stop.by, stop.why);
+                let name = &self.entry.scheduled.name;
+                let message = Message::on_account(name, (run, &due.night), "halted", why);
+                for line in notify::send(&self.entry.scheduled.notify, &message) {
+                    output::say(&format!("warning: {line}"));
+                }
+            }
+        }
+        let last = entries.iter().rev().find_map(|entry| match entry {
+            Entry::Night(night) => Some(night),
+            _ => None,
+        });
+        // A night that is run again, or a date before the account begins.
+        let Some(last) = last else {
+            return Ok(format!("{account}: nothing to book"));
+        };
+        if last.date < due.dates.date {
+            return Err(Failure::usage(format!(
+                "the last snapshot that `{account}` can be booked at is of {}, and the night is of {}",
+                last.date, due.dates.date
+            ))
+            .hint("its data may be late: `wait_for` waits for it"));
+        }
+        Ok(format!(
+            "{account}: {}",
+            night::line(&Entry::Night(last.clone())).trim_end()
+        ))
+    }
 }
 
 impl Work for PipelineWork<'_> {
@@ -348,54 +458,14 @@ impl Work for PipelineWork<'_> {
         let Some(then) = nightly.schedule.then else {
             return Ok(String::new());
         };
-        // As of this night, its own promotion included.
-        let reference = PolicyRef::parse(&then.act)?;
-        let version = Registry::new(&self.entry.home).find(&reference, Some(due.dates.date.plus(1)))?;
-        let version = version.ok_or_else(|| {
-            Failure::usage(format!("there is no `{}` as of {}", then.act, due.dates.date)).hint(format!(
-                "`runner policy list {}` lists its versions and aliases",
-                reference.name
-            ))
-        })?;
-        let args = PolicyActArgs {
-            what: format!("{}@{}", reference.name, version.version),
-            data: then.data,
-            replace: then.replace,
-            // The nights that are missing are told by the schedule.
-            allow_gap: true,
-            positions: then.positions.unwrap_or_else(|| "none".to_owned()),
-            as_is: false,
-            cash: None,
-            at: Some(due.dates.date.to_string()),
-            from: None,
-            world: None,
-            sample: None,
-            max_age: None,
-        };
-        let session = Session {
-            json: false,
-            verbosity: Verbosity::Quiet,
-            current: nightly.base,
-            ..self.session.clone()
-        };
-        let decision = act::decision(&session, &args, self.control, Some(run))?;
-        let acted = &decision.acted;
-        if acted.date <= due.dates.previous {
-            return Err(Failure::usage(format!(
-                "the last snapshot that can be traded on is of {}, and the night is of {}",
-                acted.date, due.dates.date
-            ))
-            .hint("its data may be late: `wait_for` waits for it"));
+        let mut done = Vec::new();
+        if let Some(act) = &then.act {
+            done.push(self.act(due, run, (act, &then), &nightly.base)?);
         }
-        let recorded = recorded(&decision, run, &then.act, &args);
-        history::add_decision(&self.entry.home.join("runs"), run, recorded)?;
-        Ok(format!(
-            "{} of {}: {}, {}",
-            acted.time,
-            args.what,
-            acted.action.text,
-            text::count(acted.orders.orders.len(), "order")
-        ))
+        if let Some(account) = &then.paper {
+            done.push(self.paper(due, run, (account, &then), &nightly.base)?);
+        }
+        Ok(done.join("; "))
     }
 
     fn prune(&mut self, keep: usize) -> Result<(), Failure> {

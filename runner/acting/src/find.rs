@@ -9,7 +9,10 @@ use stages_policy::forms::FORM_ENTRY;
 use stages_policy::policy::ENTRY;
 
 /// The policy that `name` denotes; of a stage its output `policy`.
-pub(super) fn find(archive: &Archive, name: &str) -> Result<(ArtifactDigest, AnyPolicy), Failure> {
+///
+/// # Errors
+/// If there is nothing of that name, or it is no policy or damaged.
+pub fn find_policy(archive: &Archive, name: &str) -> Result<(ArtifactDigest, AnyPolicy), Failure> {
     let digest = match named::find(archive, name)? {
         named::Named::Stage(_, stage) => stage.outputs.get("policy").copied(),
         _ => None,
