@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 const ENV: &str = "env";
 /// The port of an evaluation at which its policy arrives.
 const POLICY: &str = "policy";
+/// The setting of kinds of the family `ingest` that leaves out later dates.
+const UNTIL: &str = "until";
 
 /// The evaluation of a policy on test data.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -212,7 +214,12 @@ fn origins(pipeline: &Pipeline, i: usize, found: &mut BTreeSet<PathBuf>, left: &
         found.insert(common.canonicalize().unwrap_or(common));
     } else if is_leaf {
         let config = match &node.work {
-            Work::Kind { kind, config } => json!([kind.name(), kind.key_config(config)]),
+            Work::Kind { kind, config } => {
+                let mut config = kind.key_config(config);
+                // Appended days make no other market of a simulator either.
+                config.as_object_mut().map(|config| config.remove(UNTIL));
+                json!([kind.name(), config])
+            }
             Work::Command(command) => command.key_config(),
         };
         let hasher = KeyHasher::new("runner 2026-11 origin v1").field(cache::canonical_json(&config));

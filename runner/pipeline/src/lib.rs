@@ -41,13 +41,16 @@ pub use describe::{graph, svg};
 pub use file::config_file;
 pub use file::load::{LoadOptions, Names, load, load_text, load_with_sources, names, resolved, scheduled};
 pub use file::notify::{Channel, Email, MailAddress, MailServer, Notify, Occasion, Shape, Tls, Url};
+pub use file::registration::CANDIDATE;
 pub use file::search::{
     Budget, Constraint, Domain, MetricOf, Objective, Objectives, Pruner, Rungs, SamplerName, Search, Seeds,
     Values,
 };
 pub use file::track::{Mlflow, Otlp, Track};
 pub use matrix::point::id as node_id;
-pub use model::{HERE, InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of};
+pub use model::{
+    First, Forward, HERE, InputRef, Node, Pipeline, Promote, Register, Resources, Work, graph_of,
+};
 pub use package::{DescribeKinds, LARGEST_DESCRIPTION, Packages, Prefix};
 pub use schedule::{CatchUp, Cron, Keep, NightDates, Schedule, Scheduled, Then, WaitFor, When};
 pub use select::{named, select};

@@ -5,10 +5,10 @@ use crate::file::search::Search;
 use crate::file::track::Track;
 use crate::stage::{Command, Earlier};
 use crate::task_graph::TaskGraph;
-use crate::text::{Name, Place, some_text};
+use crate::text::{Checked, Name, Place, checked, some_text};
 use cache::ArtifactDigest;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use stages_core::{AnyStage, Provided, Settings, Source};
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ pub struct Register {
 
 /// The block `promote: { policy: NAME, stage: STAGE, alias: ALIAS }`: the alias that a run points to the
 /// policy that it registered, depending on a verdict.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Promote {
     /// The name of the policy.
     pub policy: String,
@@ -140,6 +140,73 @@ pub struct Promote {
     pub registered: String,
     /// The id of the node whose metrics have the verdict.
     pub verdict: String,
+    /// The policies that may be the first.
+    pub first: First,
+    /// The evidence of a paper account that a policy needs beyond the verdict, if any.
+    pub forward: Option<Forward>,
+}
+
+/// The policies to which an alias that points to none yet may be given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum First {
+    /// Each, whatever its verdict.
+    #[default]
+    Any,
+    /// One whose verdict is better.
+    Better,
+}
+
+/// The evidence of a paper account: that a candidate earns more than the policy of the alias, night by night,
+/// on data that came after both.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, remote = "Self")]
+pub struct Forward {
+    /// The paper account, which acts by the alias, with the policy's alias `candidate` beside.
+    #[schemars(description = "")]
+    pub paper: Name,
+    /// The least number of nights.
+    #[serde(default = "Forward::nights")]
+    #[schemars(default = "Forward::nights", range(min = 1))]
+    pub nights: usize,
+    /// The probability of promoting a candidate that earns no more.
+    #[serde(default = "Forward::level")]
+    #[schemars(default = "Forward::level")]
+    pub level: f64,
+    /// The number of nights after which a candidate without enough evidence is dropped.
+    #[serde(default = "Forward::at_most")]
+    #[schemars(default = "Forward::at_most", range(min = 1))]
+    pub at_most: usize,
+}
+
+checked!(Forward);
+
+impl Forward {
+    fn nights() -> usize {
+        60
+    }
+
+    fn level() -> f64 {
+        0.05
+    }
+
+    fn at_most() -> usize {
+        250
+    }
+}
+
+impl Checked for Forward {
+    fn check(self) -> Result<Self, &'static str> {
+        if !(self.level > 0.0 && self.level < 1.0) {
+            return Err(" has a `level` that is not between 0 and 1\n0.05 is one in twenty");
+        }
+        match (1..=self.at_most).contains(&self.nights) {
+            true => Ok(self),
+            false => {
+                Err(" asks for more nights than `at_most`, or for none\nraise `at_most`, 250 by default")
+            }
+        }
+    }
 }
 
 /// The work of a stage.

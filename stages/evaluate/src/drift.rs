@@ -1,13 +1,17 @@
 //! The stage kind `evaluate/drift`: whether the latest data is still like that which a policy was trained on.
 
+mod history;
 mod rules;
 mod samples;
 mod statistics;
 
 use crate::output::{self, Metrics};
 use datasets::Date;
+use history::Limits;
 use rules::Broken;
 use samples::{Pair, samples, split};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stages_core::names;
 use stages_core::{
     ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
@@ -33,7 +37,22 @@ stages_core::settings! {
         pub warn: DriftLimits = DriftLimits::default(),
         /// Distances from which on the stage fails, and the night with it; never if absent.
         pub fail: Option<DriftLimits> = None,
+        /// The limits of samples: `fixed`, those above; or `from_history`, at least what the reference's own
+        /// windows of `recent` dates reach.
+        pub limits: LimitsFrom = LimitsFrom::Fixed,
     }
+}
+
+/// The origin of the limits of samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitsFrom {
+    /// `warn` and `fail` alone.
+    #[default]
+    Fixed,
+    /// At least the distances of the reference's own windows from the rest of it.
+    #[serde(rename = "from_history")]
+    History,
 }
 
 stages_core::settings! {
@@ -183,13 +202,15 @@ impl StageKind for Drift {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Ok,
+    /// Within the limits, but beyond most windows of the reference: drift that had begun goes on.
+    Near,
     Warn,
     Fail,
     /// Too few values to tell.
     TooFew,
 }
 
-names! { State: Ok "ok", Warn "warn", Fail "fail", TooFew "too few" }
+names! { State: Ok "ok", Near "near", Warn "warn", Fail "fail", TooFew "too few" }
 
 /// A sample with its distances.
 #[derive(Debug)]
@@ -236,13 +257,26 @@ impl Row {
         }
         let psi = population_stability(&pair.reference, &pair.current);
         let ks = kolmogorov_smirnov(&pair.reference, &pair.current);
-        let over =
-            |distance: Distance, limit: f64| distance.value >= limit && distance.value > distance.by_chance;
+        let own = match config.limits {
+            LimitsFrom::Fixed => None,
+            LimitsFrom::History => history::limits(&pair.reference, &pair.dates, config.recent),
+        };
+        let over = |limits: DriftLimits, of: fn(&Limits) -> f64| {
+            let own = own.as_ref().map_or([0.0; 2], |own| own.each_ref().map(of));
+            let over = |distance: Distance, limit: f64| {
+                distance.value >= limit && distance.value > distance.by_chance
+            };
+            over(psi, limits.psi.max(own[0])) || over(ks, limits.ks.max(own[1]))
+        };
+        let state = State::of(config, |limits| over(limits, |own| own.begin));
         Self {
             psi,
             ks,
             p: probability(ks.value, values.0, values.1),
-            state: State::of(config, |limits| over(psi, limits.psi) || over(ks, limits.ks)),
+            state: match state {
+                State::Ok if own.is_some() && over(config.warn, |own| own.end) => State::Near,
+                state => state,
+            },
             ..too_few
         }
     }

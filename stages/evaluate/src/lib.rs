@@ -51,7 +51,7 @@ pub use backtest::Backtest;
 pub use compare::{Compare, CompareConfig, VerdictConfig};
 pub use config::{BacktestConfig, EvaluatedOn};
 pub use decide::{Decide, Decided};
-pub use drift::{Drift, DriftConfig, DriftLimits};
+pub use drift::{Drift, DriftConfig, DriftLimits, LimitsFrom};
 pub use inference::{holm, two_sided};
 pub use learning_curves::{LearningCurves, LearningCurvesConfig};
 pub use output::{Metrics, store_metrics_with};

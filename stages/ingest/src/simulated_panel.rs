@@ -156,6 +156,7 @@ impl World {
     fn parts(&self, table: usize, dates: &[Date]) -> Result<Vec<Part>, StageError> {
         let longer = PanelParameters {
             days: 0,
+            until: None,
             ..self.config.clone()
         };
         let spelled = spelled(&longer)?;

@@ -130,3 +130,18 @@ fn wrong_parameters_are_refused() {
         assert_eq!(problem.field, field, "{with}");
     }
 }
+
+/// The panel as it was on a day is the panel with as many days: 252 in 2010.
+#[test]
+fn a_panel_until_a_date_has_no_later_day() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let with = |name: &str, value: Value| {
+        let mut with = small();
+        with[name] = value;
+        with
+    };
+    let (shorter, _) = run(&store, with("days", json!(252)), 2);
+    let (bounded, made) = run(&store, with("until", json!("2010-12-31")), 2);
+    assert_eq!((shorter, made), (bounded, 0));
+}

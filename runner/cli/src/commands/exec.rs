@@ -498,16 +498,31 @@ fn as_text(registered: &[Registered]) -> String {
 fn verdict_text(promote: &Promote, judged: &Judged) -> String {
     let alias = format!("{}@{}", promote.policy, promote.alias);
     let outcome = match (judged.moved, judged.against) {
+        (true, Some(before)) if let Some(tested) = &judged.forward => {
+            format!("{alias} is now {}, was {before}, by forward evidence", tested.candidate)
+        }
         (true, None) => format!("{alias} is now {}, the first", judged.version),
         (true, Some(before)) => format!("{alias} is now {}, was {before}", judged.version),
         (false, Some(against)) => format!("{alias} stays {against}"),
         (false, None) => format!("{alias} stays"),
     };
+    let tested = judged.forward.as_ref().map(|tested| {
+        format!(
+            "\ncandidate {}@{}: {} forward nights, e-value {} for better and {} for worse; {}",
+            promote.policy,
+            tested.candidate,
+            tested.nights,
+            text::figure(tested.better),
+            text::figure(tested.worse),
+            tested.outcome.name().replace('_', " ")
+        )
+    });
     format!(
-        "verdict on {}@{}: {}; {outcome}\n",
+        "verdict on {}@{}: {}; {outcome}{}\n",
         promote.policy,
         judged.version,
-        judged.verdict.name()
+        judged.verdict.name(),
+        tested.unwrap_or_default()
     )
 }
 

@@ -331,6 +331,7 @@ const DEFECTS: &str = r#"
 version: 1
 name: defects
 params: { as_of: 2024-03-27, before: 2024-03-26 }
+notify: { command: "cat >> told.jsonl; echo >> told.jsonl", on: drift }
 schedule:
   at: "18:30"
   calendar: weekends
@@ -395,6 +396,16 @@ fn a_night_whose_rows_break_more_rules_than_those_before_is_told_or_fails() {
     "quality/bars/rule/zero_volume",ok,0.029307,0.366740,0.006989,,1.000000,0.000000,0.006989,30,1860
     "quality/bars/rule/zero_volume",warn,1.795393,0.366648,0.393122,,0.000000,0.400000,0.006878,30,1890
     "quality/bars/rule/zero_volume",ok,0.063084,0.366558,0.013021,,1.000000,0.000000,0.013021,30,1920
+    "#);
+    // Drift is told when it begins and when it ends.
+    let told = std::fs::read_to_string(project.path("told.jsonl")).unwrap();
+    let told = told.lines().map(|line| {
+        let message: Value = serde_json::from_str(line).unwrap();
+        format!("{} {}", message["night"].as_str().unwrap(), message["drift"])
+    });
+    insta::assert_snapshot!(told.collect::<Vec<_>>().join("\n"), @r#"
+    2024-03-29 ["drift: begins: quality/bars/rule/zero_volume"]
+    2024-04-01 ["drift: ends: quality/bars/rule/zero_volume"]
     "#);
     let strict = DEFECTS.replace("recent: 10", "recent: 10, fail: { psi: 6, ks: 0.95, share: 0.2 }");
     let (_, code, log) = nights(&strict);

@@ -1,12 +1,14 @@
 //! The files of the registry of policies.
 
-use super::model::{Judged, Move, NamedPolicy, ROLLBACK, Reason, Registration, Verdict, Version};
+use super::forward::Evidence;
+use super::model::{Judged, Move, NamedPolicy, Outcome, ROLLBACK, Reason, Registration, Verdict, Version};
 use super::reference::{Pick, PolicyRef, check_alias, check_policy_name};
 use crate::document;
 use cache::{ActionKey, ArtifactDigest, shared};
 use chrono::{DateTime, Utc};
 use datasets::Date;
 use runner_engine::Failure;
+use runner_pipeline::{CANDIDATE, First};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,6 +17,15 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug)]
 pub struct Registry {
     dir: PathBuf,
+}
+
+/// The rules by which a verdict moves an alias.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules<'a> {
+    /// The policies that may be the first.
+    pub first: First,
+    /// The forward evidence on candidates, if an alias moves by it.
+    pub forward: Option<&'a Evidence<'a>>,
 }
 
 /// The objects that garbage collection keeps for registered policies.
@@ -210,9 +221,11 @@ impl Registry {
     }
 
     /// Records a verdict, and points the alias to the version if the verdict is better, or if the alias does
-    /// not exist yet. A repeated night moves nothing: neither a night whose verdict is known, nor one before
-    /// the alias's last move.
-    pub fn judge(&self, name: &str, mut judged: Judged) -> Result<Judged, Failure> {
+    /// not exist yet and `rules` let it be the first. With [`Rules::forward`], a version whose verdict is
+    /// better becomes the candidate if none is under test, and a candidate takes the alias by its forward
+    /// evidence. A repeated night moves nothing: neither a night whose verdict is known, nor one before the
+    /// alias's last move.
+    pub fn judge(&self, name: &str, mut judged: Judged, rules: &Rules<'_>) -> Result<Judged, Failure> {
         check_alias(&judged.alias)?;
         self.change(name, |policy| {
             let is_same = |known: &&Judged| {
@@ -224,20 +237,46 @@ impl Registry {
             }
             judged.against = policy.aliases().get(judged.alias.as_str()).copied();
             let is_before = policy.has_moved_after(&judged.alias, judged.as_of);
-            let by = match (judged.against, judged.verdict) {
-                (None, _) => Some("first"),
-                (Some(_), Verdict::Better) if !is_before => Some(Verdict::Better.name()),
+            let is_better = judged.verdict == Verdict::Better;
+            let by = match judged.against {
+                None if is_better || rules.first == First::Any => Some("first"),
+                Some(_) if is_better && !is_before && rules.forward.is_none() => Some(Verdict::Better.name()),
                 _ => None,
             };
             judged.moved = by.is_some() && judged.against != Some(judged.version);
+            let reason = |by: &str| Reason {
+                by: by.to_owned(),
+                run: Some(judged.run.clone()),
+                as_of: judged.as_of,
+                figures: judged.figures.clone(),
+            };
             if let Some(by) = by {
-                let reason = Reason {
-                    by: by.to_owned(),
-                    run: Some(judged.run.clone()),
-                    as_of: judged.as_of,
-                    figures: judged.figures.clone(),
-                };
-                point(policy, &judged.alias, judged.version, reason, judged.time);
+                point(policy, &judged.alias, judged.version, reason(by), judged.time);
+            } else if let (Some(evidence), Some(against), false) = (rules.forward, judged.against, is_before)
+            {
+                let tested = policy.test_candidate(against, evidence);
+                let outcome = tested.as_ref().map(|tested| tested.outcome);
+                if let Some(tested) = &tested
+                    && let Some((alias, version)) = tested.outcome.moves(&judged.alias, tested, against)
+                {
+                    let reason = Reason {
+                        figures: tested.figures(),
+                        ..reason(tested.outcome.name())
+                    };
+                    point(policy, alias, version, reason, judged.time);
+                    judged.moved = alias == judged.alias;
+                }
+                let is_free = !matches!(outcome, Some(Outcome::Waiting | Outcome::Forward));
+                if is_better && is_free && judged.version != against {
+                    point(
+                        policy,
+                        CANDIDATE,
+                        judged.version,
+                        reason(Verdict::Better.name()),
+                        judged.time,
+                    );
+                }
+                judged.forward = tested;
             }
             policy.verdicts.push(judged.clone());
             Ok(judged)
@@ -415,7 +454,9 @@ mod tests {
             as_of: Some(date.parse().unwrap()),
             time: now(),
             figures: BTreeMap::from([("trials".to_owned(), 2.0)]),
+            forward: None,
         };
+        let rules = &Rules::default();
         let champion = || number(&registry, "desk@champion", None);
         let mut outcomes = Vec::new();
         for (n, verdict, date) in [
@@ -425,7 +466,7 @@ mod tests {
             (4, Verdict::Worse, "2024-01-05"),
         ] {
             registry.register("desk", digest(n), on(date), None, now()).unwrap();
-            let found = registry.judge("desk", judged(n.into(), verdict, date)).unwrap();
+            let found = registry.judge("desk", judged(n.into(), verdict, date), rules).unwrap();
             outcomes.push((found.against, found.moved, champion()));
         }
         let wanted = [
@@ -443,18 +484,18 @@ mod tests {
         );
         // A night that is run again changes nothing, even where its verdict is another one now.
         registry
-            .judge("desk", judged(3, Verdict::Better, "2024-01-04"))
+            .judge("desk", judged(3, Verdict::Better, "2024-01-04"), rules)
             .unwrap();
         assert_eq!(registry.read("desk").unwrap().unwrap(), policy);
         let again = registry
-            .judge("desk", judged(2, Verdict::Better, "2024-01-03"))
+            .judge("desk", judged(2, Verdict::Better, "2024-01-03"), rules)
             .unwrap();
         assert!(!again.moved);
         let late = Judged {
             artifact: digest(200),
             ..judged(2, Verdict::Better, "2024-01-03")
         };
-        assert!(!registry.judge("desk", late).unwrap().moved);
+        assert!(!registry.judge("desk", late, rules).unwrap().moved);
         assert_eq!(champion(), Some(3));
     }
 

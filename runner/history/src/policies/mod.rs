@@ -11,11 +11,13 @@
 //! date, and a rollback is a move like any other.
 
 mod file;
+mod forward;
 mod model;
 mod outcome;
 mod reference;
 
-pub use file::{Kept, Registry, Taken};
-pub use model::{Judged, Move, NamedPolicy, Reason, Registration, Verdict, Version};
+pub use file::{Kept, Registry, Rules, Taken};
+pub use forward::{Evidence, forward_evidence};
+pub use model::{Judged, Move, NamedPolicy, Outcome, Reason, Registration, Tested, Verdict, Version};
 pub use outcome::{Concluded, Registered, conclude, promote, register};
 pub use reference::{Pick, PolicyRef, check_alias, check_policy_name};

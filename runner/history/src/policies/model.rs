@@ -75,7 +75,8 @@ pub struct Move {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
     /// The cause of the move: a command, `register`, `promote` or `rollback`; for `promote:` in a pipeline
-    /// `better`, the verdict, or `first`, if the alias did not exist.
+    /// `better`, the verdict, or `first`, if the alias did not exist; with `forward:` the [`Outcome`] of a
+    /// candidate.
     pub by: String,
     /// The run that moved the alias, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,6 +117,52 @@ pub struct Judged {
     pub time: DateTime<Utc>,
     /// The numbers that led to the verdict.
     pub figures: BTreeMap<String, f64>,
+    /// The candidate under test by `forward:`, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forward: Option<Tested>,
+}
+
+/// The forward evidence on a candidate as of a night.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tested {
+    /// The candidate's version.
+    pub candidate: u32,
+    /// The nights on which both it and the policy of the alias were followed.
+    pub nights: usize,
+    /// The mean difference of log returns a night, that of the candidate less that of the alias' policy.
+    pub mean: f64,
+    /// The evidence that the candidate earns more, an e-value.
+    pub better: f64,
+    /// The evidence that the candidate earns less, an e-value.
+    pub worse: f64,
+    /// What becomes of the candidate.
+    pub outcome: Outcome,
+}
+
+/// What becomes of a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The test goes on.
+    Waiting,
+    /// The candidate takes the alias.
+    Forward,
+    /// The candidate is dropped: it earns less.
+    DroppedWorse,
+    /// The candidate is dropped: its nights are over without enough evidence.
+    DroppedUndecided,
+}
+
+impl Outcome {
+    /// The outcome's name in files and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Forward => "forward",
+            Self::DroppedWorse => "dropped_worse",
+            Self::DroppedUndecided => "dropped_undecided",
+        }
+    }
 }
 
 impl Reason {

@@ -1,6 +1,7 @@
 //! Applies the `register:` of a run's stages, and the pipeline's `promote:`, when the run has ended.
 
-use super::file::Registry;
+use super::file::{Registry, Rules};
+use super::forward::Evidence;
 use super::model::{Judged, Registration, Verdict, Version};
 use crate::{Run, StageRun, figures};
 use cache::{ArtifactDigest, Store};
@@ -144,6 +145,14 @@ pub fn promote(
             .split(' ')
             .filter_map(|name| Some((name.to_owned(), *figures.get(name)?)))
             .collect(),
+        forward: None,
     };
-    registry.judge(&promote.policy, judged).map(Some)
+    let forward = promote.forward.as_ref();
+    let evidence = forward.map(|forward| Evidence::read(store.root(), forward, judged.as_of));
+    let evidence = evidence.transpose()?;
+    let rules = Rules {
+        first: promote.first,
+        forward: evidence.as_ref(),
+    };
+    registry.judge(&promote.policy, judged, &rules).map(Some)
 }

@@ -24,7 +24,7 @@ pub enum Occasion {
     Success,
     /// A verdict moved an alias to another policy.
     Promotion,
-    /// A stage `evaluate/drift` found columns beyond its limits.
+    /// A stage `evaluate/drift` found that a sample begins to drift, or does no longer.
     Drift,
 }
 

@@ -3,7 +3,7 @@
 
 use crate::stage::Stage;
 use crate::text::{Block, Name, Problems, TextOr, Tree, list, suggest};
-use crate::{Node, Promote, Register, Work};
+use crate::{First, Forward, Node, Promote, Register, Work};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stages_core::PortType;
@@ -11,6 +11,9 @@ use std::collections::BTreeSet;
 
 /// The alias that `promote:` moves by default.
 pub(crate) const CHAMPION: &str = "champion";
+
+/// The alias of the policy under test by `forward:`.
+pub const CANDIDATE: &str = "candidate";
 
 /// The alias that a run points to the policy that it registered: where a verdict says that it is better, or
 /// where nothing has the alias yet.
@@ -23,6 +26,11 @@ pub(crate) struct PromoteForm {
     stage: Name,
     /// The alias; `champion` by default.
     alias: Option<Name>,
+    /// The policies that may be the first.
+    #[serde(default)]
+    first: First,
+    /// The evidence of a paper account that a policy needs beyond the verdict.
+    forward: Option<Forward>,
 }
 
 /// Reads the `register:` of a stage into its node, which must produce exactly one policy.
@@ -52,6 +60,10 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
     let form: PromoteForm = Block::of("promote").read(tree, tree, problems)?;
     let (Name(policy), Name(stage)) = (form.policy, form.stage);
     let alias = form.alias.map_or_else(|| CHAMPION.to_owned(), |Name(alias)| alias);
+    if form.forward.is_some() && alias == CANDIDATE {
+        let hint = "`candidate` is the policy under test: promote another alias";
+        return problems.fail(tree.spot, "`forward` promotes `candidate` to itself", hint);
+    }
     let at = |key: &str| tree.entry(key).map_or(tree.spot, |(_, value)| value.spot);
     let is_of_policy = |node: &&Node| {
         node.register
@@ -114,6 +126,8 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
         alias,
         registered: registered.id.clone(),
         verdict: node.id.clone(),
+        first: form.first,
+        forward: form.forward,
     })
 }
 

@@ -136,7 +136,7 @@ impl Resolved<'_> {
                 let mut rests = text.split("${params.").skip(1);
                 let rest = |rest: &str| {
                     rest.strip_prefix(&param.name)
-                        .is_some_and(|rest| rest.starts_with(['}', '.']))
+                        .is_some_and(|rest| rest.starts_with(['}', '.', ' ']))
                 };
                 rests.any(rest)
             };

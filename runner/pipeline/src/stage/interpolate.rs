@@ -1,5 +1,5 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, `${schedule.X}`, `${policies.NAME.tried}`, and
-//! inside `run:` also `${needs.X}` and `${outputs.X}`.
+//! inside `run:` also `${needs.X}` and `${outputs.X}`. A date may be moved by days: `${params.X - 30d}`.
 
 use crate::matrix::folds;
 use crate::schedule::NightDates;
@@ -8,6 +8,7 @@ use crate::text::{
     Block, Problems, Spot, Texts, Tree, Value, follow, nearest, plain_words, spell, steps, suggest, tree,
     yaml,
 };
+use datasets::Date;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -166,7 +167,8 @@ fn splice(
 
 /// The value of an interpolation, and a note of its origin.
 fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
-    let is_kept_param = inner.strip_prefix("params.").is_some_and(|name| {
+    let (base, days) = moved(inner);
+    let is_kept_param = base.strip_prefix("params.").is_some_and(|name| {
         let name = name.split('.').next().unwrap_or_default();
         scope.params.is_some_and(|params| !params.contains_key(name))
     });
@@ -174,7 +176,12 @@ fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> O
         let kept = Tree::scalar(spot, Json::String(format!("${{{inner}}}")));
         return Some((kept, String::new()));
     }
-    match read(inner, spot, scope, &problems.texts) {
+    let found = read(base, spot, scope, &problems.texts);
+    let found = match days {
+        None => found,
+        Some(days) => found.and_then(|(value, _)| move_date(inner, &value, days, spot)),
+    };
+    match found {
         Ok((value, note)) if scope.verbatim => Some((value.escaped(), note)),
         Ok(found) => Some(found),
         Err((message, hint)) => {
@@ -189,6 +196,30 @@ type Found = Result<(Tree, String), (String, String)>;
 
 fn wrong(message: impl Into<String>, hint: impl Into<String>) -> Found {
     Err((message.into(), hint.into()))
+}
+
+/// The interpolation of a date, and the days by which `X - 30d` or `X + 30d` moves it.
+fn moved(inner: &str) -> (&str, Option<i32>) {
+    let parts = [(" - ", -1), (" + ", 1)].into_iter().find_map(|(sign, factor)| {
+        let (base, days) = inner.split_once(sign)?;
+        let days = days.strip_suffix('d')?.parse::<u16>().ok()?;
+        Some((base, factor * i32::from(days)))
+    });
+    parts.map_or((inner, None), |(base, days)| (base, Some(days)))
+}
+
+fn move_date(inner: &str, value: &Tree, days: i32, spot: Spot) -> Found {
+    let whole = format!("${{{inner}}}");
+    match value.text().and_then(|text| text.parse::<Date>().ok()) {
+        Some(date) => {
+            let note = format!("`{whole}` is {days:+} days from {date}");
+            Ok((Tree::scalar(spot, Json::String(date.plus(days).to_string())), note))
+        }
+        None => wrong(
+            format!("`{whole}` moves {}, which is not a date", value.describe()),
+            "days are added to a date such as 2026-11-25",
+        ),
+    }
 }
 
 fn read(inner: &str, spot: Spot, scope: &Scope, texts: &Texts) -> Found {
@@ -395,6 +426,7 @@ mod tests {
             ("lr".to_owned(), Tree::scalar(Spot::default(), json!(3e-4))),
             ("on".to_owned(), Tree::scalar(Spot::default(), json!(true))),
             ("none".to_owned(), Tree::scalar(Spot::default(), Json::Null)),
+            ("day".to_owned(), Tree::scalar(Spot::default(), json!("2024-03-01"))),
             (
                 "window".to_owned(),
                 yaml::parse("{ from: 2019-01-02, to: [1, 2] }", 0).unwrap(),
@@ -444,6 +476,13 @@ mod tests {
     }
 
     #[test]
+    fn dates_move_by_days() {
+        assert_eq!(filled("${params.day - 1d}"), Ok(json!("2024-02-29")));
+        assert_eq!(filled("q/${params.day + 306d}.csv"), Ok(json!("q/2025-01-01.csv")));
+        assert_eq!(filled("${params.window.from - 1d}"), Ok(json!("2019-01-01")));
+    }
+
+    #[test]
     fn otherwise_it_is_spliced() {
         assert_eq!(
             filled("${env.HOME}/s${params.seed}-${params.lr}.csv"),
@@ -472,6 +511,9 @@ mod tests {
             "abc ${params.seed",
             "${}",
             "${params.}",
+            "${params.seed - 3d}",
+            "${params.day - 3 d}",
+            "${params.dya + 3d}",
         ] {
             text.push_str(&format!("{case:22} {}\n", filled(case).unwrap_err()));
         }
@@ -489,7 +531,10 @@ mod tests {
         ${ params.seed }       1: spaces inside `${ params.seed }` | write `${params.seed}`
         abc ${params.seed      5: `${` is not closed | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${}                    1: unknown interpolation `${}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
-        ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `lr`, `none`, `on`, `seed`, `window`
+        ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `day`, `lr`, `none`, `on`, `seed`, `window`
+        ${params.seed - 3d}    1: `${params.seed - 3d}` moves 7, which is not a date | days are added to a date such as 2026-11-25
+        ${params.day - 3 d}    1: unknown parameter `day - 3 d` in `${params.day - 3 d}` | did you mean `day`?
+        ${params.dya + 3d}     1: unknown parameter `dya` in `${params.dya}` | did you mean `day`?
         ");
     }
 

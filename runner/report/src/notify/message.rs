@@ -1,14 +1,12 @@
 //! The message on a run that has ended, and the shapes of chat services.
 
+use super::drift;
 use runner_engine::{RunStatus, StageStatus, text};
+use runner_history::Run;
 use runner_history::schedule::Night;
-use runner_history::{Run, figures};
 use runner_pipeline::{Occasion, Shape};
 use serde::Serialize;
 use serde_json::{Value, json};
-
-/// The stage kind whose metrics tell drift.
-const DRIFT: &str = "evaluate/drift";
 
 /// The most stages whose errors are told.
 const ERRORS: usize = 20;
@@ -39,7 +37,7 @@ pub struct Message {
     pub errors: Vec<StageError>,
     /// The alias that moved, and whereto.
     pub promotion: Option<String>,
-    /// The stages that found drift, and the number of columns beyond their limits.
+    /// The stages in which samples begin to drift, or do no longer, with the samples.
     pub drift: Vec<String>,
     /// A line, and the lines after it.
     pub title: String,
@@ -57,23 +55,10 @@ pub struct StageError {
 }
 
 impl Message {
-    /// The message on a run, whose small artifacts are read from `store`; `promotion` is the alias that it
-    /// moved.
+    /// The message on a run, whose small artifacts are read from `store`, beside the runs of earlier nights;
+    /// `promotion` is the alias that it moved.
     pub fn on_run(run: &Run, promotion: Option<String>, store: &cache::Store) -> Self {
-        let drift = run.stages.iter().filter(|stage| stage.of.kind == DRIFT);
-        let drift: Vec<String> = drift
-            .filter_map(|stage| {
-                let drifted = match stage.status {
-                    // It failed by drift.
-                    Some(StageStatus::Failed) => {
-                        return stage.error.as_ref().map(|error| format!("{}: {error}", stage.of.id));
-                    }
-                    _ => *figures::summary(stage, store)?.get("drifted")?,
-                };
-                (drifted > 0.0)
-                    .then(|| format!("{}: {}", stage.of.id, text::count(drifted as usize, "column")))
-            })
-            .collect();
+        let drift = drift::changes(run, store);
         let failed = run
             .stages
             .iter()

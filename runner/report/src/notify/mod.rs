@@ -1,5 +1,6 @@
 //! `notify:`, the messages on a run that has ended. They are bounded in time, and cannot fail the run.
 
+mod drift;
 mod mail;
 mod message;
 #[cfg(test)]

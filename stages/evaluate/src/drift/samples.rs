@@ -14,6 +14,8 @@ pub(super) type Dated = Vec<(Date, f64)>;
 #[derive(Debug)]
 pub(super) struct Pair {
     pub reference: Vec<f64>,
+    /// The dates of the reference's values.
+    pub dates: Vec<Date>,
     pub current: Vec<f64>,
 }
 
@@ -190,12 +192,14 @@ pub(super) fn split(
         date < first && config.from.is_none_or(|from| date >= from) && config.to.is_none_or(|to| date <= to)
     };
     let pairs = all.into_iter().map(|(name, sample)| {
-        let of = |keep: &dyn Fn(Date) -> bool| {
-            sample.iter().filter(|(date, _)| keep(*date)).map(|(_, x)| *x).collect()
+        let of = |keep: &dyn Fn(Date) -> bool| -> (Vec<Date>, Vec<f64>) {
+            sample.iter().filter(|(date, _)| keep(*date)).copied().unzip()
         };
+        let (dates, reference) = of(&reference);
         let pair = Pair {
-            reference: of(&reference),
-            current: of(&|date| date >= first),
+            reference,
+            dates,
+            current: of(&|date| date >= first).1,
         };
         (name, pair)
     });

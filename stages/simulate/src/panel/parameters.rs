@@ -26,6 +26,9 @@ stages_core::settings! {
         pub start: Date = Date(14_613),
         /// The number of trading days. A larger number does not change the earlier days.
         pub days: u32 = 1260,
+        /// Take no days after this one: the panel is as it was on that day.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<Date>,
         /// The seed of the random numbers.
         pub seed: u64 = 7,
         /// The number of worlds: markets that share nothing but calendar and interest rates, as SIM001,
@@ -161,6 +164,13 @@ impl PanelParameters {
             });
         }
         check_start(self.start)?;
+        if let Some(until) = self.until.filter(|until| *until < self.start) {
+            return Err(Invalid {
+                field: "until",
+                message: format!("{until} is before the first day"),
+                hint: "let `start` be earlier".to_owned(),
+            });
+        }
         whole("days", self.days, 1, 20_000)?;
         whole("worlds", self.worlds, 1, 10_000)?;
         whole("stocks", self.stocks, 1, 4096)?;

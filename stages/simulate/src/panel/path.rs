@@ -114,7 +114,8 @@ impl Panel {
     /// When a parameter is invalid.
     pub fn new(p: &PanelParameters) -> Result<Self, Invalid> {
         p.check()?;
-        let dates = trading_days(p.start, p.days);
+        let mut dates = trading_days(p.start, p.days);
+        dates.retain(|date| p.until.is_none_or(|until| *date <= until));
         let (curves, factors) = factors(p, &dates);
         let stocks = (0..p.stocks as usize).map(|i| stock(p, i, &dates, &factors)).collect();
         Ok(Self { dates, curves, stocks })
