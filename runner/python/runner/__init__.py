@@ -1,6 +1,6 @@
 """Runs, environments and policies of `runner`.
 
-`run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `search("pipeline.yaml", over=…, objective=…)` searches settings, `load_env("latest/env")` opens an environment for Gymnasium and
+`run("latest")` reads a run, `exec("pipeline.yaml")` makes one, `search("pipeline.yaml", over=…, objective=…)` searches settings, `paper("desk")` reads a paper account, `load_env("latest/env")` opens an environment for Gymnasium and
 `load_policy("latest/train")` a trained policy; `policy_act` decides on today's files; `stage` declares a function that is one, `kind` a stage kind of a package. Importing this module loads neither NumPy nor Gymnasium, and
 of its own modules those of runs when they are first used.
 """
@@ -18,16 +18,17 @@ from ._stage import stage
 
 if TYPE_CHECKING:
     from ._kind import kind
+    from ._paper import Account, Ledger, paper
     from ._runs import Artifact, Comparison, Run, Stage, compare, exec, run, runs
     from ._search import Search, search
     from .gymnasium import VectorEnv
     from .policy import Policy
 
-__all__ = ["Artifact", "Comparison", "Error", "Run", "Search", "Stage", "compare", "exec", "kind", "load_env", "load_policy", "policy_act", "run", "runs", "search", "stage"]
+__all__ = ["Account", "Artifact", "Comparison", "Error", "Ledger", "Run", "Search", "Stage", "compare", "exec", "kind", "load_env", "load_policy", "paper", "policy_act", "run", "runs", "search", "stage"]
 __version__ = "0.1.0"
 
 # What they import takes ten times as long as the rest: a stage's function that imports `stage` alone does without.
-_LATER = {"kind": "._kind", **dict.fromkeys(("Artifact", "Comparison", "Run", "Stage", "compare", "exec", "run", "runs"), "._runs"), **dict.fromkeys(("Search", "search"), "._search")}
+_LATER = {"kind": "._kind", **dict.fromkeys(("Account", "Ledger", "paper"), "._paper"), **dict.fromkeys(("Artifact", "Comparison", "Run", "Stage", "compare", "exec", "run", "runs"), "._runs"), **dict.fromkeys(("Search", "search"), "._search")}
 
 
 def __getattr__(name: str) -> Any:

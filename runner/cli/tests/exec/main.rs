@@ -17,6 +17,7 @@ mod history;
 mod imported_policy;
 mod incremental;
 mod killed;
+mod ledger;
 mod lookahead;
 mod notify;
 mod outside;

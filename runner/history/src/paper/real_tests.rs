@@ -67,7 +67,8 @@ fn a_quantity_beyond_the_models_is_told_and_not_booked() {
 fn slippage_is_measured_against_the_model_and_the_decision() {
     let entries = account();
     let table = slippage::measure(&real::reported(&entries)).unwrap();
-    // 6 options at 20.3: 0.2 better than the model's 20.5, 0.3 worse than the mid of 20; half a spread is 0.5.
+    // 6 options at 20.3: 0.2 better than the model's 20.5, 0.3 worse than the mid of 20; half a spread is
+    // 0.5.
     let [shares, options] = table.instruments.as_slice() else {
         panic!()
     };
@@ -154,9 +155,9 @@ fn known_costs_are_recovered() {
     near(fitted.stock.commission.unwrap().value, 0.005);
     assert_eq!(fitted.option.basis_points, None);
     assert_eq!(fitted.underlying, KindCosts::default());
-    let yaml = fitted.yaml();
-    assert!(yaml.starts_with("fills: { price: { share_of_spread: 0."), "{yaml}");
-    assert!(yaml.ends_with(", per_share: 0.005 }\n"), "{yaml}");
+    insta::assert_snapshot!(fitted.yaml(), @r"
+    fills: { price: { share_of_spread: 0.604 }, commission: 0.65, basis_points: 3.982, per_share: 0.005 }
+    ");
 }
 
 #[test]

@@ -143,8 +143,11 @@ fn rows_and_statement_of_an_account() {
     }
     let book = &ledger.last_night().unwrap().book;
     assert!((cash - book.cash).abs() < 1e-9, "{cash}");
-    insta::assert_snapshot!(kinds.join(" "), @r"
-    opened night order order night booking booking position position order transfer fill fill night booking position position
+    insta::assert_snapshot!(kinds.join(" ").replace(" night", "\nnight"), @r"
+    opened
+    night order order
+    night booking booking position position order transfer fill fill
+    night booking position position
     ");
     insta::assert_snapshot!(ledger.statement(None, None).unwrap(), @r"
     STATEMENT OF a

@@ -319,3 +319,15 @@ fn the_first_entry_opens_the_account() {
         "this entry cannot be added: the first is `opened`, and not `transfer`"
     );
 }
+
+#[test]
+fn a_ledger_of_the_first_format_is_read_and_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let golden = include_str!("golden.jsonl");
+    written(dir.path());
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("paper/a.jsonl")).unwrap(),
+        golden
+    );
+    assert_eq!(read(golden.as_bytes()).unwrap().entries, account());
+}

@@ -10,7 +10,7 @@ use runner_history::paper::{FEWEST_FILLS, Fit, KindCosts};
 
 /// Fit the cost model to reported fills, and propose settings.
 ///
-/// Prints the settings for the environment's `with:`, and each with its standard error and the residual error.
+/// Prints the settings for the environment's `with:`, and each with its standard error and residual error.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

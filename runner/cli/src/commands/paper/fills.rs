@@ -15,7 +15,8 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Layout {
-    /// CSV with the columns order, id, date, time, symbol, expiry, strike, right, quantity, price, commission.
+    /// CSV with the columns order, id, date, time, symbol, expiry, strike, right, quantity, price and
+    /// commission.
     Runner,
     /// An Activity Flex statement of Interactive Brokers with the section Trades, XML or CSV.
     IbkrFlex,
@@ -35,9 +36,9 @@ impl From<Layout> for FillLayout {
 
 /// Report fills of a broker, and measure their slippage.
 ///
-/// Each row of the file is a fill of an order of the account; one that is not, or was reported before, refuses
-/// the file. Without a file, the slippage of the fills so far: against the model's fills and against the mid at
-/// the decision, by instrument and by size.
+/// Each row of the file is a fill of an order of the account; one that is not, or was reported before,
+/// refuses the file. Without a file, the slippage of the fills so far: against the model's fills and against
+/// the mid at the decision, by instrument and by size.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -57,7 +57,8 @@ pub(super) fn list(session: &Session) -> Result<(), Failure> {
         output::print_json(&all)?;
     } else if rows.is_empty() {
         output::print(
-            "no paper accounts: `runner paper open NAME --policy NAME@champion --capital 1e6` opens the first\n",
+            "no paper accounts: `runner paper open NAME --policy desk@champion --capital 1e6` opens the \
+            first\n",
         )?;
     } else {
         let head = [

@@ -1,5 +1,6 @@
 //! Remote stores: several homes that stand for several machines.
 
+mod accounts;
 mod directory;
 mod http;
 mod policies;
