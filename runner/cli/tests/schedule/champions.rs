@@ -331,7 +331,7 @@ const DEFECTS: &str = r#"
 version: 1
 name: defects
 params: { as_of: 2024-03-27, before: 2024-03-26 }
-notify: { command: "cat >> told.jsonl; echo >> told.jsonl", on: drift }
+notify: [{ command: "cat >> told.jsonl; echo >> told.jsonl", on: drift }]
 schedule:
   at: "18:30"
   calendar: weekends

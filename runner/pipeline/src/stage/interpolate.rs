@@ -532,7 +532,7 @@ mod tests {
         abc ${params.seed      5: `${` is not closed | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${}                    1: unknown interpolation `${}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `day`, `lr`, `none`, `on`, `seed`, `window`
-        ${params.seed - 3d}    1: `${params.seed - 3d}` moves 7, which is not a date | days are added to a date such as 2026-11-25
+        ${params.seed - 3d}    1: `${params.seed - 3d}` moves the number 7, which is not a date | days are added to a date such as 2026-11-25
         ${params.day - 3 d}    1: unknown parameter `day - 3 d` in `${params.day - 3 d}` | did you mean `day`?
         ${params.dya + 3d}     1: unknown parameter `dya` in `${params.dya}` | did you mean `day`?
         ");

@@ -71,7 +71,6 @@ mod tests {
     use super::super::samples::Pair;
     use super::super::{DriftConfig, LimitsFrom, Row, State};
     use super::*;
-    use rayon::prelude::*;
     use stages_numerics::random::Random;
 
     const WINDOW: usize = 40;
