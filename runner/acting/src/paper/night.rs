@@ -39,6 +39,8 @@ pub struct Nightly {
 struct Kept {
     account: Held,
     watch: Watch,
+    /// The largest growth so far.
+    peak: f64,
     /// Snapshots and the hashes of what the policy saw of the market.
     seen: Vec<(SnapshotTime, String)>,
     beside: BTreeMap<String, Beside>,
@@ -235,6 +237,7 @@ impl<'a> Booked<'a> {
                 let kept = Kept {
                     account: account.held(),
                     watch: Watch::new(),
+                    peak: 1.0,
                     seen: Vec::new(),
                     beside: BTreeMap::new(),
                 };
@@ -251,7 +254,7 @@ impl<'a> Booked<'a> {
                     account.pay(self.transferred, false);
                 }
                 if self.resumed {
-                    kept.watch = Watch::new();
+                    (kept.watch, kept.peak) = (Watch::new(), 1.0);
                 }
                 let real: f64 = self.real_fills.iter().map(|booking| booking.cash).sum();
                 let step = enter(&mut *account, real)?;
@@ -269,7 +272,8 @@ impl<'a> Booked<'a> {
         };
         night.book = as_entry(&account.marked())?;
         night.standing = as_entry(&kept.watch.standing(&self.promise))?;
-        night.drawdown = night.standing.drawdown;
+        kept.peak = kept.peak.max(night.standing.growth);
+        night.drawdown = 1.0 - night.standing.growth / kept.peak;
         night.standing.drifted = self.drifted(&*account);
         night.notes.extend(self.notes.iter().cloned());
         let (earlier, now) = (

@@ -6,7 +6,7 @@ use crate::complete::{candidates, completed};
 use crate::session::Session;
 use crate::values::age;
 use crate::{interrupt, output};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound as _, Utc};
 use clap::{Args, ValueEnum};
 use datasets::Date;
 use runner_acting::paper::{Opening, Papers, open as open_account};
@@ -96,7 +96,8 @@ pub(super) fn open(session: &Session, args: &OpenArgs) -> Result<(), Failure> {
         capital: args.capital,
         world: args.world.clone(),
         from: args.from.unwrap_or_else(|| Date::from(now.date_naive())),
-        opened: now,
+        // As the ledger writes it.
+        opened: now.trunc_subsecs(3),
         beside: args.beside.clone(),
         halt: match args.halt {
             Halt::Hold => "hold".to_owned(),

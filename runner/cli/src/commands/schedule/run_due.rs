@@ -14,7 +14,7 @@ use clap::Args;
 use runner_acting::Decision;
 use runner_acting::paper::{Files, Nightly};
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
-use runner_history::paper::Entry;
+use runner_history::paper::{Entry, Ledger};
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{
     Awaited, Backlog, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work, backlog,
@@ -333,6 +333,12 @@ impl PipelineWork<'_> {
         (account, then): (&str, &Then),
         base: &Path,
     ) -> Result<String, Failure> {
+        // Its policy may be registered by the first night.
+        if Ledger::find(&self.entry.home, account)?.is_none() {
+            return Ok(format!(
+                "{account}: not opened yet, by `runner paper open {account} --policy …`"
+            ));
+        }
         let session = Session {
             json: false,
             verbosity: Verbosity::Quiet,

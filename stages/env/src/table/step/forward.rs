@@ -62,7 +62,9 @@ impl ForwardSimulator for TableSimulator {
             }
             ForwardAct::Hold => Intent::Hold,
             ForwardAct::Rule(BaselineName::Underlying) if self.tables.n == 1 => to(1.0),
-            ForwardAct::Rule(BaselineName::EqualWeight) => to(1.0 / self.tables.n as f64),
+            ForwardAct::Rule(BaselineName::EqualWeight) if self.tables.n > 1 => {
+                to(1.0 / self.tables.n as f64)
+            }
             ForwardAct::Rule(rule) => return Err(rule.unknown(&RULES)),
         })
     }
