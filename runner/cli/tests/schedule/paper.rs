@@ -526,15 +526,23 @@ fn a_schedule_books_the_nights_of_its_account() {
 #[test]
 fn a_book_that_a_policy_cannot_hold_is_closed_before_it_acts() {
     let mut desk = Desk::new();
-    let days = (FIRST.0..).map(Date).filter(|day| is_trading_day(CalendarName::Us, *day));
+    let days = (FIRST.0..)
+        .map(Date)
+        .filter(|day| is_trading_day(CalendarName::Us, *day));
     let days: Vec<Date> = days.take(7).collect();
     for day in &days[..3] {
         desk.deliver(*day);
         json(&desk.night(*day));
     }
     // Another market: one of the three symbols.
-    desk.project.write("q.yaml", PIPELINE.replace("capital: 100000", "symbols: [AAA], capital: 100000"));
-    for args in [["exec", "q.yaml", "bold", "-q"].as_slice(), &["policy", "register", "latest/bold", "desk"]] {
+    desk.project.write(
+        "q.yaml",
+        PIPELINE.replace("capital: 100000", "symbols: [AAA], capital: 100000"),
+    );
+    for args in [
+        ["exec", "q.yaml", "bold", "-q"].as_slice(),
+        &["policy", "register", "latest/bold", "desk"],
+    ] {
         let ended = desk.project.run(args);
         assert_eq!(ended.code, 0, "{}", ended.text());
     }
@@ -547,7 +555,13 @@ fn a_book_that_a_policy_cannot_hold_is_closed_before_it_acts() {
     let kinds: Vec<&str> = entries.iter().map(|entry| entry["entry"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["night", "night", "policy", "night", "night"], "{entries:#?}");
     assert_eq!(entries[0]["action"], "the book is closed before `desk@3` acts");
-    assert!(entries[0]["notes"].to_string().contains("the position in BBB cannot be held"), "{}", entries[0]);
+    assert!(
+        entries[0]["notes"]
+            .to_string()
+            .contains("the position in BBB cannot be held"),
+        "{}",
+        entries[0]
+    );
     // Closed at the next snapshot, by fills; then it decides.
     assert_eq!(entries[1]["book"]["positions"].as_array().unwrap().len(), 0);
     assert_eq!(entries[1]["policy"]["name"], "desk@3");
@@ -560,20 +574,44 @@ fn a_book_that_a_policy_cannot_hold_is_closed_before_it_acts() {
 #[test]
 fn a_limit_halts_the_account() {
     let mut desk = Desk::new();
-    let open = ["paper", "open", "strict", "--policy", "desk@champion", "--from", "2018-01-02"];
+    let open = [
+        "paper",
+        "open",
+        "strict",
+        "--policy",
+        "desk@champion",
+        "--from",
+        "2018-01-02",
+    ];
     let limit = ["--max-gross", "0.1", "--halt", "close"];
     assert_eq!(desk.project.run(&[&open[..], &limit].concat()).code, 0);
     desk.deliver(FIRST.plus(6));
-    let run = |until: &str| json(&desk.project.run(&["paper", "run", "strict", "--until", until, "--json"]));
+    let run = |until: &str| {
+        json(
+            &desk
+                .project
+                .run(&["paper", "run", "strict", "--until", until, "--json"]),
+        )
+    };
     let entries = run("2018-01-04")["entries"].clone();
-    let kinds: Vec<&str> = entries.as_array().unwrap().iter().map(|e| e["entry"].as_str().unwrap()).collect();
+    let kinds: Vec<&str> = entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["entry"].as_str().unwrap())
+        .collect();
     assert_eq!(kinds, ["night", "night", "halted", "night"], "{entries:#}");
     assert_eq!(entries[2]["by"], "exposure");
     assert_eq!(entries[3]["book"]["positions"].as_array().unwrap().len(), 0);
     assert_eq!(entries[3]["action"], "halted: the book is closed");
     let said = desk.project.run(&["paper", "show", "strict"]);
     assert!(said.stdout.contains("halted"), "{}", said.text());
-    assert_eq!(desk.project.run(&["paper", "resume", "strict", "--why", "the limit is meant"]).code, 0);
+    assert_eq!(
+        desk.project
+            .run(&["paper", "resume", "strict", "--why", "the limit is meant"])
+            .code,
+        0
+    );
     let entries = run("2018-01-05")["entries"].clone();
     assert_ne!(entries[0]["action"], "halted: the book is closed", "{entries:#}");
 }
