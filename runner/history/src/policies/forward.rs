@@ -92,19 +92,26 @@ impl<'a> Evidence<'a> {
     }
 
     fn new(entries: &[Entry], forward: &'a Forward, before: Option<Date>) -> Self {
-        let (mut nights, mut is_halted, mut has_moved) = (Vec::new(), false, false);
+        let mut nights: Vec<Followed> = Vec::new();
+        let (mut is_halted, mut was_halted, mut is_counted) = (false, false, false);
         for entry in entries {
             match entry {
                 Entry::Halted(_) => is_halted = true,
-                Entry::Resumed(_) => (is_halted, has_moved) = (false, true),
-                Entry::Policy(_) => has_moved = true,
+                // The return of the next night is still that of the halt.
+                Entry::Resumed(_) => (is_halted, was_halted) = (false, true),
+                // The night names the policy that decides; its return is that of the one before.
+                Entry::Policy(_) if is_counted => {
+                    nights.pop();
+                    is_counted = false;
+                }
                 Entry::Night(night) if before.is_none_or(|before| night.date < before) => {
-                    // The return of the night after a move or a halt is of the positions before it.
-                    if !is_halted && !has_moved {
+                    is_counted = !is_halted && !was_halted;
+                    if is_counted {
                         nights.push(Followed::new(night));
                     }
-                    has_moved = false;
+                    was_halted = false;
                 }
+                Entry::Night(_) => break,
                 _ => {}
             }
         }
@@ -291,17 +298,29 @@ mod tests {
             night(8, 1, 0.01, Some((2, 3, 0.05))),
         ];
         let before = |date: &str| Some(date.parse::<Date>().unwrap());
-        let found = |candidate: u8, champion: u8, before: Option<Date>| -> Vec<f64> {
-            let evidence = Evidence::new(&entries, &rules, before);
+        let found_in = |entries: &[Entry], candidate: u8, champion: u8, before| -> Vec<f64> {
+            let evidence = Evidence::new(entries, &rules, before);
             let found = evidence.differences(digest(candidate), digest(champion));
             found.iter().map(|d| (d * 1e9).round() / 1e9).collect()
         };
+        let found = |candidate, champion, before| found_in(&entries, candidate, champion, before);
         assert_eq!(found(2, 1, None), [0.02, 0.01, 0.04]);
         // The night itself is not known yet when its run ends.
         assert_eq!(found(2, 1, before("2024-01-09")), [0.02, 0.01]);
         assert_eq!(found(2, 4, None), [0.0; 0]);
         assert_eq!(found(3, 1, before("2024-01-04")), [0.4]);
         assert_eq!(found(3, 1, None), [0.0; 0]);
+        // The policy that takes over on a night earns from the next one on.
+        let stand_in = |n: u8| json!({ "name": format!("desk@{n}"), "digest": digest(n) });
+        let moved =
+            json!({ "entry": "policy", "date": "2024-01-10", "from": stand_in(1), "to": stand_in(2) });
+        let taken_over = [
+            night(8, 1, 0.0, Some((5, 7, 0.9))),
+            night(9, 2, 0.0, Some((5, 7, 0.9))),
+            read(moved),
+            night(10, 2, 0.01, Some((5, 7, 0.04))),
+        ];
+        assert_eq!(found_in(&taken_over, 5, 2, None), [0.03]);
     }
 
     /// A candidate is promoted when it has its nights and its evidence, and dropped when it earns less or its
