@@ -44,7 +44,7 @@ impl Market {
         let listings = listings(&parameters.expiries, &parameters.strikes, closes)?;
         Ok(Self {
             parameters: parameters.clone(),
-            pricing: regimes(parameters)
+            pricing: regimes(parameters, parameters.start)
                 .iter()
                 .map(|regime| (regime.pricing(parameters), regime.implied_variance))
                 .collect(),

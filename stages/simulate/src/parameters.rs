@@ -102,6 +102,10 @@ stages_core::settings! {
         /// it is.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub regimes: Vec<Regime>,
+        /// The last day on which regimes realise other than quotes show: after it every regime's
+        /// `realised_variance` and `realised_jumps` are 1, and an edge that was planted by them is gone.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub edge_until: Option<Date>,
         /// Time within a day and over closed days.
         pub time: Time,
         /// The listed expiries.

@@ -144,11 +144,6 @@ struct State {
 pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
     let model = parameters.physical.model();
     let time = &parameters.time;
-    let regimes = regimes::regimes(parameters);
-    let models: Vec<(Bates, f64)> = regimes
-        .iter()
-        .map(|regime| (regime.physical(parameters), regime.realised_variance))
-        .collect();
     let mut random = Random::new(&[parameters.seed, stream::START]);
     let mut state = State {
         price: parameters.spot,
@@ -159,12 +154,6 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
         activity: 0.0,
     };
     let steps = f64::from(time.steps);
-    let inner: Vec<Step> = models
-        .iter()
-        .map(|(model, realised)| {
-            Step::realising(model, clock.unit() * (1.0 - time.overnight) / steps, *realised)
-        })
-        .collect();
     let chain = regimes::chain(parameters, clock.days());
     let mut out = Vec::with_capacity(parameters.days as usize);
     for (i, &date) in clock.days().iter().enumerate() {
@@ -172,8 +161,10 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
         let calendar_days = i.checked_sub(1).map_or(1, |before| date.0 - clock.days()[before].0);
         let closed = f64::from(calendar_days - 1) * time.closed_day;
         let regime = chain[i];
-        let (model, realised) = &models[regime];
-        let gap = Step::realising(model, clock.unit() * (time.overnight + closed), *realised);
+        let of_day = &regimes::regimes(parameters, date)[regime];
+        let (model, realised) = (of_day.physical(parameters), of_day.realised_variance);
+        let gap = Step::realising(&model, clock.unit() * (time.overnight + closed), realised);
+        let inner = Step::realising(&model, clock.unit() * (1.0 - time.overnight) / steps, realised);
         out.push(Day {
             regime,
             ..day(
@@ -181,7 +172,7 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
                 date,
                 calendar_days,
                 &gap,
-                &inner[regime],
+                &inner,
                 &mut state,
                 &mut random,
             )

@@ -49,13 +49,18 @@ impl Regime {
     }
 }
 
-/// The regimes of a market; without any, a single one that leaves the market unchanged.
-pub(super) fn regimes(parameters: &Parameters) -> Vec<Regime> {
+/// The regimes of a market on a day; without any, a single one that leaves the market unchanged.
+pub(super) fn regimes(parameters: &Parameters, date: Date) -> Vec<Regime> {
     if parameters.regimes.is_empty() {
-        vec![Regime::default()]
-    } else {
-        parameters.regimes.clone()
+        return vec![Regime::default()];
     }
+    let mut regimes = parameters.regimes.clone();
+    if parameters.edge_until.is_some_and(|until| date > until) {
+        for regime in &mut regimes {
+            (regime.realised_variance, regime.realised_jumps) = (1.0, 1.0);
+        }
+    }
+    regimes
 }
 
 /// The regime of each day, which depends on that of the previous day and on a random number of its own.
@@ -102,10 +107,10 @@ fn transition(regimes: &[Regime], now: usize) -> Vec<f64> {
 /// The probabilities of the regimes, see [`super::Market::filter`]. `years` are the lengths of the days on
 /// the market's clock.
 pub(super) fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Vec<Vec<f64>> {
-    let regimes = regimes(parameters);
-    let mut known = shares(&regimes);
+    let mut known = shares(&regimes(parameters, parameters.start));
     let mut out = Vec::with_capacity(days.len());
     for (i, day) in days.iter().enumerate() {
+        let regimes = regimes(parameters, day.date);
         if let Some(before) = i.checked_sub(1).map(|before| &days[before]) {
             let mut next = vec![0.0; regimes.len()];
             for (from, probability) in known.iter().enumerate() {
@@ -219,6 +224,26 @@ mod tests {
             let found = squares[regime] / expected[regime];
             assert!((found / factor - 1.0).abs() < 0.06, "{regime}: {found}");
         }
+    }
+
+    /// Until the last day of the edge nothing changes; after it, the price moves as the quotes say.
+    #[test]
+    fn an_edge_ends_after_its_last_day() {
+        let mut parameters = hidden(500, 8);
+        let with = simulate_days(&parameters).unwrap();
+        let last = 249;
+        parameters.edge_until = Some(with[last].date);
+        let ended = simulate_days(&parameters).unwrap();
+        assert_eq!(ended[..=last], with[..=last]);
+        parameters.edge_until = None;
+        parameters.regimes.clear();
+        let plain = simulate_days(&parameters).unwrap();
+        for (pair, plain) in ended.windows(2).zip(plain.windows(2)).skip(last) {
+            let moved = |pair: &[Day]| libm::log(pair[1].close / pair[0].close);
+            // Up to the rounding of prices to cents.
+            assert!((moved(pair) - moved(plain)).abs() < 2e-5, "{}", pair[1].date);
+        }
+        assert!(ended[last + 1..].iter().any(|day| day.regime == 1));
     }
 
     /// The price is a martingale in each step, whatever the variance of the regime.

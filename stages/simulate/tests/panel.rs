@@ -84,6 +84,42 @@ fn the_information_coefficient_is_as_stated() {
     assert!(measured.abs() < 4.0 / n.sqrt(), "{measured}");
 }
 
+/// Until the last day of the edge nothing changes; after it, the signal goes on and earns nothing.
+#[test]
+fn an_edge_ends_after_its_last_day() {
+    let with = simulated(&parameters());
+    let until = with.dates[1260];
+    let ending = Edge {
+        until: Some(until),
+        ..Edge::default()
+    };
+    let ended = simulated(&PanelParameters {
+        edge: ending,
+        ..parameters()
+    });
+    for (before, after) in with.stocks.iter().zip(&ended.stocks) {
+        let kept = before.bars.iter().take_while(|bar| bar.date < until).count();
+        assert_eq!(before.bars[..kept], after.bars[..kept]);
+        assert_eq!(
+            before.bars.get(kept).map(|bar| bar.values),
+            after.bars.get(kept).map(|bar| bar.values)
+        );
+    }
+    let late = ended.stocks.into_iter().map(|stock| PanelStock {
+        bars: stock.bars.into_iter().filter(|bar| bar.date >= until).collect(),
+        ..stock
+    });
+    let late = Panel {
+        stocks: late.collect(),
+        ..ended
+    };
+    let (measured, n) = coefficient(&late, false);
+    assert!(measured.abs() < 4.0 / n.sqrt(), "{measured}");
+    let premium = libm::expm1(0.0541 / 252.0);
+    let filtered = |stock: &PanelStock| stock.bars.iter().all(|bar| bar.filtered == premium);
+    assert!(late.stocks.iter().all(filtered));
+}
+
 #[test]
 fn moments() {
     let p = parameters();

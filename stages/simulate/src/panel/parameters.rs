@@ -98,6 +98,9 @@ stages_core::settings! {
         /// The standard deviation of the noise of the feature `signal`, x + noise, anew each day. The
         /// correlation of the two is 1 / sqrt(1 + noise²).
         pub noise: f64 = 0.5,
+        /// The last day whose return contains the edge: after it the signal goes on and earns nothing.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub until: Option<Date>,
     }
 
     /// Listings and delistings. A symbol whose company is delisted is given to a new company later.
@@ -116,6 +119,15 @@ impl Edge {
     /// The autocorrelation of the signal over one day.
     pub fn persistence(&self) -> f64 {
         libm::exp2(-1.0 / self.half_life)
+    }
+
+    /// The strength in the return of a day.
+    pub fn strength_on(&self, date: Date) -> f64 {
+        if self.until.is_some_and(|until| date > until) {
+            0.0
+        } else {
+            self.strength
+        }
     }
 }
 

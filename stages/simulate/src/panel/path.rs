@@ -191,7 +191,7 @@ fn stock(p: &PanelParameters, i: usize, dates: &[Date], factors: &[Factors]) -> 
             }
             Some(company) => {
                 corporate_actions(p, date, company, &mut out);
-                let prices = trade(p, i, factors, company, &mut random);
+                let prices = trade(p, i, date, factors, company, &mut random);
                 let moved = libm::log(prices[3] / prices[0]).abs();
                 out.bars.push(bar(p, date, company, prices, moved, &mut random));
             }
@@ -235,13 +235,14 @@ fn corporate_actions(p: &PanelParameters, date: Date, company: &mut Company, out
 fn trade(
     p: &PanelParameters,
     i: usize,
+    date: Date,
     factors: &Factors,
     company: &mut Company,
     random: &mut Random,
 ) -> [f64; 4] {
     let daily = p.specific.volatility / YEAR.sqrt();
     let Company { beta, signal, .. } = *company;
-    let mean = factors.interest + (beta * p.market.premium + p.edge.strength * signal) / YEAR;
+    let mean = factors.interest + (beta * p.market.premium + p.edge.strength_on(date) * signal) / YEAR;
     let sector_variance = p.sector_volatility * p.sector_volatility / YEAR;
     let variance = beta * beta * factors.variance + sector_variance + daily * daily;
     let shock = beta * factors.market + factors.sectors[i % factors.sectors.len()] + daily * random.normal();
@@ -286,19 +287,20 @@ fn bar(
     let [open, high, low, close] = prices;
     let seen = company.signal + p.edge.noise * random.normal();
     company.belief.update(seen, p.edge.noise);
+    let tomorrow = Date(date.0 + 1);
     PanelBar {
         date,
         values: [open, high, low, close, volume],
         seen,
         signal: company.signal,
-        expected: expected(p, company.beta, company.signal),
-        filtered: expected(p, 1.0, company.belief.mean),
+        expected: expected(p, tomorrow, company.beta, company.signal),
+        filtered: expected(p, tomorrow, 1.0, company.belief.mean),
     }
 }
 
 /// The expected simple return of a day above interest of a company with this beta and signal.
-fn expected(p: &PanelParameters, beta: f64, signal: f64) -> f64 {
-    libm::expm1((beta * p.market.premium + p.edge.strength * signal) / YEAR)
+fn expected(p: &PanelParameters, date: Date, beta: f64, signal: f64) -> f64 {
+    libm::expm1((beta * p.market.premium + p.edge.strength_on(date) * signal) / YEAR)
 }
 
 /// Rounds a price to whole cents, at least one.
