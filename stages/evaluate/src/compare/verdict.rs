@@ -411,7 +411,7 @@ mod tests {
             promoted as f64 <= 0.001 * (seasons as usize * nights) as f64,
             "{promoted}"
         );
-        for (sharpe, within) in [(4.0, 20), (6.0, 1)] {
+        for (sharpe, within) in [(4.0, 10), (6.0, 1)] {
             let edge = sharpe / 252.0_f64.sqrt();
             let mut found: Vec<usize> = of_all((20, edge), 0.8)
                 .into_iter()
