@@ -55,10 +55,15 @@ struct Fake {
     clock: Option<Arc<SimulatedClock>>,
     /// Called in a run.
     in_run: Option<Box<dyn FnMut()>>,
+    /// Called once while a night waits for its data.
+    in_wait: Option<Box<dyn FnOnce()>>,
 }
 
 impl Work for Fake {
     fn awaited(&mut self, due: &Due, wait_for: &WaitFor) -> Result<Vec<Awaited>, Failure> {
+        if let Some(in_wait) = self.in_wait.take() {
+            in_wait();
+        }
         if let Some(clock) = &self.clock {
             let later = self.deliveries.split_off(&(clock.now() + TimeDelta::milliseconds(1)));
             for (time, path) in std::mem::replace(&mut self.deliveries, later) {
@@ -543,6 +548,23 @@ fn a_night_to_come_is_skipped_and_those_before_it_are_run() {
         );
         assert_eq!(machine.at("2026-03-09T23:32:00Z"), "");
     }
+}
+
+/// A person skips the night that another process waits for, and the one after it.
+#[test]
+fn nights_are_skipped_while_another_process_waits() {
+    let mut machine = Machine::new("2026-03-03T12:00:00Z", CatchUp::All).waiting("never.csv", 0, &[]);
+    machine.scheduled.schedule.from = Some("2026-03-02".parse().unwrap());
+    let (home, scheduled) = (machine.home(), machine.scheduled.clone());
+    machine.work.in_wait = Some(Box::new(move || {
+        for night in ["2026-03-02", "2026-03-03"] {
+            let now = instant("2026-03-04T00:30:00Z");
+            skip(&home, Path::new("/p.yaml"), &scheduled, night, "flood", now).unwrap();
+        }
+    }));
+    assert_eq!(machine.at("2026-03-03T23:31:00Z"), "2026-03-02 skipped: flood\n");
+    let states: String = machine.log().nights().map(line).collect();
+    assert_eq!(states, "2026-03-02 skipped: flood\n2026-03-03 skipped: flood\n");
 }
 
 /// An early close that is announced late moves the due time of a night; it is one night all the same.

@@ -287,7 +287,8 @@ fn many_missed_nights_are_refused_where_nobody_can_be_asked() {
     assert!(!project.home().join("schedule").exists());
     assert!(due(&["--catch-up", "3"]).starts_with("2 error: s: 11 nights"));
     assert!(due(&["--catch-up", "some"]).contains("a number of nights, or `all`"));
-    assert_eq!(due(&["--catch-up", "11"]), "0 ");
+    let all = due(&["--catch-up", "11"]);
+    assert!(all.starts_with("0 "), "{all}");
     let log = answer(&project, &["log", "p.yaml", "--json"]);
     assert_eq!(log.matches("\"done\"").count(), 12, "{log}");
 }

@@ -121,6 +121,8 @@ impl Scheduler<'_> {
         let mut tried = BTreeSet::new();
         let mut has_run = false;
         while !self.cancel.is_cancelled() {
+            // A person may have skipped a night meanwhile.
+            nights.log = NightLog::read(self.home, &scheduled.name)?;
             let steps = plan(scheduled, &nights.log, self.clock.now());
             let mut left = steps.into_iter().filter(|step| !tried.contains(&step.due.night));
             let step = left.find(|step| self.is_ready(step, &nights.log));
@@ -152,11 +154,12 @@ impl Scheduler<'_> {
 }
 
 /// Skips a night that is not settled: it is not run, or not run again. It need not be due: a day of mourning
-/// is known the day before. `file` is the absolute path of the pipeline file.
+/// is known the day before. A process that waits for the night's data, or runs nights before it, notices.
+/// `file` is the absolute path of the pipeline file.
 ///
 /// # Errors
-/// If the schedule has no such night, the night is settled or will not be run, if another process runs the
-/// nights, or if the log cannot be written.
+/// If the schedule has no such night, the night is settled, is running or will not be run, or if the log
+/// cannot be written.
 pub fn skip(
     home: &Path,
     file: &Path,
@@ -172,11 +175,14 @@ pub fn skip(
             "`runner schedule log` lists the nights that were, `runner schedule next --count 20` the next",
         ));
     };
-    let Some(_lock) = lock(home, name)? else {
-        return Err(Failure::usage(format!("another process runs the nights of `{name}`"))
-            .hint("wait for it, or stop it"));
-    };
+    // A line is added in one write, and the holder of the lock reads it before it begins another night.
+    let lock = lock(home, name)?;
     let mut log = NightLog::read(home, name)?;
+    let is_running = |night: &Night| night.status == NightStatus::Running;
+    if lock.is_none() && log.get(night).is_some_and(is_running) {
+        return Err(Failure::usage(format!("the night {night} of `{name}` is running"))
+            .hint("wait for it, or stop it"));
+    }
     if let Some(known) = log.get(night).filter(|known| known.status.is_settled()) {
         return Err(Failure::usage(format!(
             "the night {night} of `{name}` is {} already",
@@ -403,6 +409,9 @@ impl Nights<'_> {
                     return Ok(false);
                 }
             };
+            if self.is_skipped(due, work)? {
+                return Ok(false);
+            }
             let now = clock.now();
             let Err(why) = watched.check(&awaited, begin, wait_for.stable_for, now) else {
                 return Ok(true);
@@ -430,6 +439,18 @@ impl Nights<'_> {
                 return Ok(false);
             }
         }
+    }
+
+    /// Returns whether a person has skipped a night meanwhile.
+    fn is_skipped(&mut self, due: &Due, work: &mut dyn Work) -> Result<bool, Failure> {
+        let log = NightLog::read(self.scheduler.home, &self.scheduled.name)?;
+        let Some(night) = log.get(&due.night).filter(|night| night.status == NightStatus::Skipped) else {
+            return Ok(false);
+        };
+        work.changed(night);
+        self.changed.push(night.clone());
+        self.log = log;
+        Ok(true)
     }
 
     /// Records that a night's data did not arrive, unless the log says so already.

@@ -158,24 +158,21 @@ fn calendar(nights: &[&Night]) -> String {
         8 * CELL,
         nights.len()
     );
-    // A month that has less than two columns left has no room for its name.
-    let months = (first..=last).filter(|day| *day == first || datasets::Date(*day).ymd().2 == 1);
-    let mut room = 0;
-    for day in months.filter(|day| column(*day) + 2 <= columns.max(2)) {
-        if column(day) >= room {
-            let (year, month, _) = datasets::Date(day).ymd();
-            let name = match month {
-                1 => year.to_string(),
-                month => MONTHS[month as usize - 1].to_owned(),
-            };
-            let _ = write!(
-                out,
-                "<text x=\"{}\" y=\"{}\">{name}</text>",
-                column(day) * CELL + 1,
-                CELL - 4
-            );
-            room = column(day) + 2;
-        }
+    // A month that has less than two columns has no room for its name.
+    let mut months: Vec<i32> = (first + 1..=last)
+        .filter(|day| datasets::Date(*day).ymd().2 == 1 && column(*day) + 2 <= columns)
+        .collect();
+    if months.first().is_none_or(|next| column(*next) >= 2) {
+        months.insert(0, first);
+    }
+    for day in months {
+        let (year, month, _) = datasets::Date(day).ymd();
+        let name = match month {
+            1 => year.to_string(),
+            month => MONTHS[month as usize - 1].to_owned(),
+        };
+        let x = column(day) * CELL + 1;
+        let _ = write!(out, "<text x=\"{x}\" y=\"{}\">{name}</text>", CELL - 4);
     }
     for night in nights {
         let Some(day) = date(night).map(|date| date.0) else {
@@ -203,4 +200,43 @@ fn calendar(nights: &[&Night]) -> String {
     }
     out.push_str("<span class=\"dim\">a column is a week, from Monday</span></p>\n");
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_calendar_has_months_and_a_legend() {
+        let first: datasets::Date = "2024-01-29".parse().unwrap();
+        let statuses = [NightStatus::Done, NightStatus::Late, NightStatus::Skipped];
+        let night = |day: i32| Night {
+            night: first.plus(day).to_string(),
+            due: chrono::DateTime::UNIX_EPOCH,
+            status: statuses[day as usize % 3],
+            started: None,
+            ended: None,
+            run: None,
+            attempts: 0,
+            why: None,
+            decision: None,
+            is_of_run: false,
+            is_ahead: false,
+        };
+        // Eleven weeks: January has no column of its own.
+        let nights: Vec<Night> = (0..73).map(night).collect();
+        let html = calendar(&nights.iter().collect::<Vec<_>>());
+        let texts: Vec<&str> = html.split("<text ").skip(1).collect();
+        let texts: Vec<&str> = texts
+            .iter()
+            .map(|text| text.split(['>', '<']).nth(1).unwrap())
+            .collect();
+        assert_eq!(texts, ["Feb", "Mar", "Apr"]);
+        for (class, name) in LEGEND {
+            assert!(
+                html.contains(&format!("class=\"{class}\"")) && html.contains(name),
+                "{html}"
+            );
+        }
+    }
 }
