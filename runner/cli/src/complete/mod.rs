@@ -152,6 +152,17 @@ mod tests {
     rollback name
     diff policy
     diff other
+    open policy
+    run name
+    halt name
+    resume name
+    close name
+    deposit name
+    withdraw name
+    show name
+    fills name
+    costs name
+    export name
     show search
     best search
     export search
