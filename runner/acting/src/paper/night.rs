@@ -162,6 +162,14 @@ impl<'a> Booked<'a> {
     ) -> Result<Self, Failure> {
         let acts = papers.acts(ledger.policy())?;
         let (data, env, notes) = papers.environment(&acts, &nightly.files, date, progress)?;
+        let unmatched = ledger.unmatched();
+        let told = unmatched.iter().map(|order| {
+            format!(
+                "the broker filled {} of the order {} in {}, and the model {}: the position is the model's",
+                order.real, order.order, order.of, order.model
+            )
+        });
+        let notes = notes.into_iter().chain(told).collect();
         let after = ledger.entries().iter().rev();
         let after = || after.clone().take_while(|entry| !matches!(entry, Entry::Night(_)));
         Ok(Self {
