@@ -148,6 +148,13 @@ pub enum Event {
         #[serde(flatten)]
         decision: Box<DecisionEvent>,
     },
+    /// The night of a paper account was booked after the run of a night, as the schedule's `then:` requests.
+    Booked {
+        /// The run's id.
+        run: String,
+        /// The account's name.
+        account: String,
+    },
     /// The run ended; the last event of the run itself, which a check or a decision may follow.
     RunFinished {
         /// The run's id.

@@ -95,6 +95,7 @@ impl Builder {
             params: params.clone(),
             program: program.clone(),
             night: night.clone(),
+            accounts: Vec::new(),
             status: RunStatus::Running,
             started: stamped.time,
             seconds: 0.0,
@@ -115,8 +116,11 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
     run.seconds = run.seconds.max(elapsed);
     let find = |run, name: &str| stage(run, *index.get(name)?);
     match &stamped.event {
-        Event::RunStarted { .. } | Event::StagesAdded { .. } | Event::Note { .. } | Event::Decided { .. } => {
-        }
+        Event::RunStarted { .. }
+        | Event::StagesAdded { .. }
+        | Event::Note { .. }
+        | Event::Decided { .. }
+        | Event::Booked { .. } => {}
         Event::StageStarted {
             stage, key, reason, ..
         } => {

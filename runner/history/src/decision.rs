@@ -1,5 +1,5 @@
-//! The decision that a policy made after the run of a night: an event appended after the end of the run's
-//! log.
+//! What followed the run of a night, a policy's decision and the night of a paper account: events appended
+//! after the end of the run's log.
 
 use cache::checksummed;
 use runner_engine::{DecisionEvent, Event, Failure, Stamped};
@@ -13,11 +13,18 @@ pub const THEN: &str = "then";
 
 /// Adds the decision to the event log of a run that has ended.
 pub fn add_decision(runs: &Path, run: &str, decision: DecisionEvent) -> Result<(), Failure> {
-    let mut line = Stamped::now(Event::Decided {
-        run: run.to_owned(),
-        decision: Box::new(decision),
-    })
-    .to_line();
+    let decision = Box::new(decision);
+    add(runs, run, |run| Event::Decided { run, decision })
+}
+
+/// Adds to the event log of a run that has ended that it booked a night of a paper account.
+pub fn add_account(runs: &Path, run: &str, account: &str) -> Result<(), Failure> {
+    let account = account.to_owned();
+    add(runs, run, |run| Event::Booked { run, account })
+}
+
+fn add(runs: &Path, run: &str, event: impl FnOnce(String) -> Event) -> Result<(), Failure> {
+    let mut line = Stamped::now(event(run.to_owned())).to_line();
     checksummed::add_checksum(&mut line);
     let path = runs.join(run).join("events.jsonl");
     append(&path, &(line + "\n")).map_err(|err| {

@@ -50,7 +50,7 @@ mod writer;
 
 pub use builder::Builder;
 pub use computed::ComputedMetrics;
-pub use decision::{THEN, add_decision};
+pub use decision::{THEN, add_account, add_decision};
 pub use figures::Figures;
 pub use find::find_stage;
 pub use follow::Follower;

@@ -31,6 +31,9 @@ pub struct Run {
     /// The name of the schedule's night that the run belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub night: Option<String>,
+    /// The paper accounts whose night was booked after the run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accounts: Vec<String>,
     /// The run's status.
     pub status: RunStatus,
     /// The start time.

@@ -98,6 +98,7 @@ mod tests {
             params: BTreeMap::new(),
             program: "runner".to_owned(),
             night: None,
+            accounts: Vec::new(),
             status,
             started: chrono::DateTime::UNIX_EPOCH,
             seconds: 1.0,

@@ -67,6 +67,7 @@ mod tests {
             params: BTreeMap::new(),
             program: String::new(),
             night: None,
+            accounts: Vec::new(),
             status: RunStatus::Done,
             started: std::time::SystemTime::now().into(),
             seconds: 0.0,

@@ -2,12 +2,14 @@
 //! report is not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
+use crate::paper::paper_account;
 use crate::replace;
 use crate::search::{self, View};
 use crate::stage_graph::{counts, stage_graph, status_of};
 use crate::{data, evaluation, programs, training};
 use cache::Store;
 use runner_engine::{Failure, row};
+use runner_history::paper::Ledger;
 use runner_history::{ComputedMetrics, Run, StageRun};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -62,6 +64,17 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     }
     // The search's section has all trials; a section for each would bury the rest.
     let is_trial = |stage: &StageRun| searched.is_some() && stage.point.contains_key(search::TRIAL);
+    if let Some(home) = runs.parent() {
+        for account in &run.accounts {
+            match Ledger::read(home, account) {
+                Ok(ledger) => body.push_str(&paper_account(&ledger)),
+                Err(err) => {
+                    let _ = writeln!(body, "<h2>Paper account {}</h2>", escape(account));
+                    let _ = writeln!(body, "<p>{}</p>", escape_content(&err.message));
+                }
+            }
+        }
+    }
     // What joins evaluations comes before what it joins.
     for joins in [true, false] {
         body.push_str(&sections_of(run, &in_time, |stage| {

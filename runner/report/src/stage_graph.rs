@@ -166,6 +166,7 @@ mod tests {
             seconds: 1.0,
             stages,
             night: None,
+            accounts: Vec::new(),
             lookahead: None,
             damaged: 0,
         }

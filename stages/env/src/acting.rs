@@ -283,6 +283,27 @@ impl ActingOrder {
         }
     }
 
+    /// The order that closes a position, at its mark, without a limit.
+    pub fn closing(position: &MarkedPosition) -> Self {
+        let of = &position.of;
+        Self {
+            instrument: of.instrument.unwrap_or(Holdable::Stock),
+            symbol: of.symbol.clone(),
+            expiry: of.expiry,
+            strike: of.strike,
+            right: of.right,
+            side: Side::of(-of.quantity),
+            quantity: of.quantity.abs(),
+            multiplier: position.multiplier,
+            bid: None,
+            ask: None,
+            mid: of.mark,
+            limit: None,
+            cost: 0.0,
+            why: "the book is closed".to_owned(),
+        }
+    }
+
     /// The name of what is traded: `SPX 2024-01-19 4800 call`, or the symbol.
     pub fn describe(&self) -> String {
         describe(&self.symbol, self.expiry, self.strike, self.right)

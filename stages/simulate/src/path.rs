@@ -167,15 +167,7 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
         let inner = Step::realising(&model, clock.unit() * (1.0 - time.overnight) / steps, realised);
         out.push(Day {
             regime,
-            ..day(
-                parameters,
-                date,
-                calendar_days,
-                &gap,
-                &inner,
-                &mut state,
-                &mut random,
-            )
+            ..day(parameters, date, calendar_days, &gap, &inner, &mut state, &mut random)
         });
     }
     out

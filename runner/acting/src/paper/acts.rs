@@ -38,8 +38,8 @@ pub(super) struct Acts {
 }
 
 impl Papers<'_> {
-    /// The version that a name denotes as of a night: an alias as that night's own promotion left it.
-    pub(super) fn version(&self, name: &str, as_of: Option<Date>) -> Result<StandIn, Failure> {
+    /// The version that a name denotes now.
+    pub(super) fn version(&self, name: &str) -> Result<StandIn, Failure> {
         let Ok(reference) = PolicyRef::parse(name) else {
             // `latest/train` is another policy tomorrow.
             let archive = self.acting.archive;
@@ -49,16 +49,22 @@ impl Papers<'_> {
                 digest,
             });
         };
-        let found = self.registry.find(&reference, as_of.map(|date| date.plus(1)))?;
-        let version = match (found, &reference.pick) {
-            (Some(version), _) => version,
-            // The error tells what there is.
-            (None, _) => self.registry.get(&reference)?.1,
-        };
+        let (_, version) = self.registry.get(&reference)?;
         Ok(StandIn {
             name: format!("{}@{}", reference.name, version.version),
             digest: version.digest,
         })
+    }
+
+    /// The version that an alias points to as of a night, whose own promotion is included; `None` if it
+    /// pointed to none.
+    pub(super) fn version_as_of(&self, name: &str, date: Date) -> Result<Option<StandIn>, Failure> {
+        let reference = PolicyRef::parse(name)?;
+        let found = self.registry.find(&reference, Some(date.plus(1)))?;
+        Ok(found.map(|version| StandIn {
+            name: format!("{}@{}", reference.name, version.version),
+            digest: version.digest,
+        }))
     }
 
     /// True if a name may denote another version tomorrow.

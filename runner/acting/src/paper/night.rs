@@ -4,15 +4,17 @@ use super::acts::{Acts, Files};
 use super::entries::{as_entry, bookings, orders};
 use super::opening::{PREVIOUS, rule};
 use super::{Papers, Told};
+use crate::refused;
 use cache::{Artifact, ArtifactDigest};
 use datasets::{Date, SnapshotTime};
-use runner_engine::Failure;
+use runner_engine::{Failure, exit};
 use runner_history::paper::{
-    Booking, Correction, Entry, Ledger, Night, Opened, PolicyMove, Shadow, StandIn, Standing, Stop,
+    Booking, Correction, Entry, Ledger, Night, Opened, PolicyMove, Position, Shadow, StandIn, Standing, Stop,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::StageError;
+use stages_env::acting::Holdings;
 use stages_evaluate::paper::{Account, Decider, Held, Pending, enter, open as open_account};
 use stages_evaluate::promise::drift::drifted;
 use stages_evaluate::promise::{Promise, Watch};
@@ -32,6 +34,8 @@ pub struct Nightly {
     pub files: Files,
     /// The date up to which nights are booked.
     pub until: Date,
+    /// A date whose night comes first, if the account has lived before it.
+    pub requires: Option<Date>,
 }
 
 /// What a night goes on from.
@@ -39,8 +43,6 @@ pub struct Nightly {
 struct Kept {
     account: Held,
     watch: Watch,
-    /// The largest growth so far.
-    peak: f64,
     /// Snapshots and the hashes of what the policy saw of the market.
     seen: Vec<(SnapshotTime, String)>,
     beside: BTreeMap<String, Beside>,
@@ -72,13 +74,32 @@ pub fn run(
             .hint("`runner paper open` opens another one"));
     }
     let mut added = Vec::new();
+    // A night that is booked is not booked again, and there is none before the first.
+    let is_over = match ledger.last_night() {
+        Some(last) => last.date >= nightly.until,
+        None => ledger.opened().from > nightly.until,
+    };
+    if is_over {
+        return Ok(added);
+    }
     let acts = papers.acts(ledger.policy())?;
     let dates = due(papers, ledger, &acts, nightly, progress)?;
+    if let Some(required) = nightly.requires
+        && ledger.last_night().is_some_and(|last| last.date < required)
+        && !dates.contains(&required)
+    {
+        return Err(
+            refused(format!("the data has no snapshot of {required}, the night before"))
+                .hint("its data may be late; `runner schedule skip` settles a night whose data never comes"),
+        );
+    }
     for date in dates {
-        let mut book = Booked::new(papers, ledger, nightly, date, progress)?;
-        for entries in book.nights(progress)? {
+        let mut has_more = true;
+        while has_more {
+            let (entries, more) = Booked::new(papers, ledger, nightly, date, progress)?.night(progress)?;
             ledger.append(entries.clone())?;
             added.extend(entries);
+            has_more = more;
         }
     }
     Ok(added)
@@ -94,13 +115,8 @@ fn due(
 ) -> Result<Vec<Date>, Failure> {
     let opened = ledger.opened();
     let (_, env, _) = papers.environment(acts, &nightly.files, nightly.until, progress)?;
-    let store = &papers.acting.archive.store;
-    let mut account = open_account(
-        store,
-        &env,
-        Decider::Policy(&acts.trained.policy),
-        opened.world.as_deref(),
-    )?;
+    let (store, world) = (&papers.acting.archive.store, opened.world.as_deref());
+    let mut account = open_account(store, &env, Decider::Policy(&acts.trained.policy), world)?;
     let mut times: Vec<SnapshotTime> = Vec::new();
     match ledger.last_night() {
         Some(night) => account.resume(&kept(night)?.account)?,
@@ -127,6 +143,11 @@ fn kept(night: &Night) -> Result<Kept, Failure> {
 fn seen(row: &[f32]) -> String {
     let bytes: Vec<u8> = row.iter().flat_map(|value| value.to_le_bytes()).collect();
     blake3::hash(&bytes).to_hex()[..16].to_owned()
+}
+
+/// True if a failure is of the machine, or the command was interrupted: the night is tried again.
+fn is_fatal(failure: &Failure) -> bool {
+    [exit::MACHINE_FAILED, exit::INTERRUPTED].contains(&failure.code)
 }
 
 /// The night of a date.
@@ -204,48 +225,17 @@ impl<'a> Booked<'a> {
         Ok(open_account(store, env, Decider::Policy(&acts.trained.policy), world)?)
     }
 
-    /// The entries of each snapshot of the date.
-    fn nights(&mut self, progress: Told<'_, '_>) -> Result<Vec<Vec<Entry>>, Failure> {
-        let mut all = Vec::new();
-        loop {
-            let Some(entries) = self.night(progress)? else {
-                return Ok(all);
-            };
-            for entry in &entries {
-                match entry {
-                    Entry::Night(night) => self.last = Some(Night::clone(night)),
-                    Entry::Halted(_) => self.stopped = true,
-                    _ => {}
-                }
-            }
-            (self.resumed, self.transferred) = (false, 0.0);
-            self.real_fills.clear();
-            let changed = entries.iter().find_map(|entry| match entry {
-                Entry::Policy(moved) => Some(moved.to.clone()),
-                _ => None,
-            });
-            if let Some(to) = changed {
-                self.acts = self.papers.acts(&to)?;
-                let (data, env, _) =
-                    self.papers
-                        .environment(&self.acts, &self.nightly.files, self.date, progress)?;
-                (self.data, self.env) = (data, env);
-            }
-            all.push(entries);
-        }
-    }
-
-    /// The entries of the next snapshot; `None` if the date has no further one.
-    fn night(&self, progress: Told<'_, '_>) -> Result<Option<Vec<Entry>>, Failure> {
+    /// The entries of the next snapshot, and true if its date has a further one.
+    fn night(&self, progress: Told<'_, '_>) -> Result<(Vec<Entry>, bool), Failure> {
         let mut account = self.account(&self.acts, &self.env)?;
         let mut entries = Vec::new();
+        let mut is_ruined = false;
         let (mut night, mut kept) = match &self.last {
             None => {
                 account.begin(SnapshotTime::of_day(self.opened.from), self.opened.capital)?;
                 let kept = Kept {
                     account: account.held(),
                     watch: Watch::new(),
-                    peak: 1.0,
                     seen: Vec::new(),
                     beside: BTreeMap::new(),
                 };
@@ -254,78 +244,54 @@ impl<'a> Booked<'a> {
             Some(last) => {
                 let mut kept = kept(last)?;
                 account.resume(&kept.account)?;
-                if account.left().first().is_none_or(|next| next.date > self.date) {
-                    return Ok(None);
-                }
                 self.corrections(last, &mut kept, &*account, &mut entries)?;
-                if self.transferred != 0.0 {
-                    account.pay(self.transferred, false);
+                if self.stopped {
+                    // A person's halt comes after the night's decision.
+                    account.wait(self.halt());
                 }
                 if self.resumed {
-                    (kept.watch, kept.peak) = (Watch::new(), 1.0);
+                    kept.watch = kept.watch.anew();
                 }
                 let real: f64 = self.real_fills.iter().map(|booking| booking.cash).sum();
                 let step = enter(&mut *account, real)?;
+                if self.transferred != 0.0 {
+                    // After the fills, which were decided without it.
+                    account.pay(self.transferred, false);
+                }
                 let booked = [bookings(&step.bookings)?, self.real_fills.clone()].concat();
                 kept.watch.update(&self.promise, step.log_return, step.risk_free);
                 let figures = [step.log_return, step.risk_free, step.turnover, step.costs];
-                let mut night = self.entered(&*account, last.number + 1, booked, figures);
-                if step.is_ruined {
-                    night
-                        .notes
-                        .push("the account is ruined by the environment's rule".to_owned());
-                }
-                (night, kept)
+                is_ruined = step.is_ruined;
+                (self.entered(&*account, last.number + 1, booked, figures), kept)
             }
         };
         night.book = as_entry(&account.marked())?;
         night.standing = as_entry(&kept.watch.standing(&self.promise))?;
-        kept.peak = kept.peak.max(night.standing.growth);
-        night.drawdown = 1.0 - night.standing.growth / kept.peak;
+        night.drawdown = kept.watch.present_drawdown();
         night.standing.drifted = self.drifted(&*account);
         night.notes.extend(self.notes.iter().cloned());
-        let (earlier, now) = (
-            self.last.as_ref().map(|last| &last.standing.drifted),
-            &night.standing.drifted,
-        );
-        let news = |name: &&String| earlier.is_none_or(|earlier| !earlier.contains(name));
-        let begun: Vec<&str> = now.iter().filter(news).map(String::as_str).collect();
-        let ended = earlier.into_iter().flatten().filter(|name| !now.contains(name));
-        let ended: Vec<&str> = ended.map(String::as_str).collect();
-        if !begun.is_empty() {
-            night
-                .notes
-                .push(format!("drift from the training begins: {}", begun.join(", ")));
-        }
-        if !ended.is_empty() {
-            night
-                .notes
-                .push(format!("drift from the training ends: {}", ended.join(", ")));
-        }
+        night.notes.extend(self.drift_told(&night));
+        let successor = self.successor(&*account, &mut night, progress)?;
+        // A smaller capital than the environment's is ruined by its own measure alone.
+        let usual = account.capital().unwrap_or(0.0);
+        let is_ruined = is_ruined && self.opened.capital >= 0.999 * usual;
         let halted = match self.stopped {
             true => None,
-            false => self.halts(&night),
+            false => self.halts(&night, is_ruined, successor.is_some()),
         };
         self.beside(account.time(), &mut night, &mut kept, progress)?;
-        let wanted = match Papers::follows(&self.opened.policy) {
-            true => self.papers.version(&self.opened.policy, Some(self.date))?,
-            false => self.acts.name.clone(),
-        };
         let mut moved = None;
         if self.stopped || halted.is_some() {
-            let pending = match self.opened.halt.as_str() {
-                "close" => Pending::Close,
-                _ => Pending::Hold,
-            };
+            let pending = self.halt();
             night.action = match pending {
                 Pending::Close => "halted: the book is closed".to_owned(),
                 _ => "halted: the book is held".to_owned(),
             };
-            account.wait(pending);
-        } else if wanted == self.acts.name {
-            self.decided(&mut *account, &mut night)?;
+            night.orders = orders(&night.time, &account.wait(pending))?;
+        } else if let Some((next, env)) = &successor {
+            moved = self.succeed(&mut *account, (next, env), &mut night, &mut kept)?;
         } else {
-            moved = self.succeed(&mut account, &wanted, &mut night, &mut kept, progress)?;
+            self.decided(&mut *account, &mut night)?;
         }
         if moved.is_none() {
             kept.account = account.held();
@@ -335,11 +301,81 @@ impl<'a> Booked<'a> {
         }
         let surplus = kept.seen.len().saturating_sub(REMEMBERED);
         kept.seen.drain(..surplus);
-        night.state = serde_json::to_value(&kept).unwrap_or(Value::Null);
+        night.state = as_entry(&kept)?;
         entries.push(Entry::Night(Box::new(night)));
         entries.extend(moved.map(Entry::Policy));
         entries.extend(halted.map(Entry::Halted));
-        Ok(Some(entries))
+        let has_more = account.left().first().is_some_and(|next| next.date <= self.date);
+        Ok((entries, has_more))
+    }
+
+    /// What becomes of the book while the account is halted.
+    fn halt(&self) -> Pending {
+        match self.opened.halt.as_str() {
+            "close" => Pending::Close,
+            _ => Pending::Hold,
+        }
+    }
+
+    /// A note on features whose drift begins, and one on those whose drift ends.
+    fn drift_told(&self, night: &Night) -> Vec<String> {
+        let now = &night.standing.drifted;
+        let earlier = self
+            .last
+            .as_ref()
+            .map_or(&[][..], |last| last.standing.drifted.as_slice());
+        let without = |these: &[String], those: &[String]| -> Vec<String> {
+            these.iter().filter(|name| !those.contains(name)).cloned().collect()
+        };
+        let told = [("begins", without(now, earlier)), ("ends", without(earlier, now))];
+        let told = told.into_iter().filter(|(_, names)| !names.is_empty());
+        told.map(|(what, names)| format!("drift from the training {what}: {}", names.join(", ")))
+            .collect()
+    }
+
+    /// The version that is to act from this night on, if it is another one and can act, with its
+    /// environment. A note tells why one cannot.
+    fn successor(
+        &self,
+        account: &dyn Account,
+        night: &mut Night,
+        progress: Told<'_, '_>,
+    ) -> Result<Option<(Acts, Artifact)>, Failure> {
+        if !Papers::follows(&self.opened.policy) || self.stopped {
+            return Ok(None);
+        }
+        let wanted = self.papers.version_as_of(&self.opened.policy, self.date)?;
+        let Some(wanted) = wanted.filter(|wanted| *wanted != self.acts.name) else {
+            return Ok(None);
+        };
+        let mut found = || -> Result<(Acts, Artifact), Failure> {
+            let next = self.papers.acts(&wanted)?;
+            if let Some(trained) = next.trained_until.filter(|trained| *trained >= self.date) {
+                return Err(refused(format!("it was trained on dates until {trained}")));
+            }
+            let (_, env, _) = self
+                .papers
+                .environment(&next, &self.nightly.files, self.date, progress)?;
+            // Without positions, which it may not know.
+            let mut empty = self.account(&next, &env)?;
+            let holdings = Holdings {
+                positions: Vec::new(),
+                ..account.holdings()
+            };
+            empty.take(account.time(), &holdings, account.held().scale)?;
+            drop(empty);
+            Ok((next, env))
+        };
+        match found() {
+            Ok(found) => Ok(Some(found)),
+            Err(failure) if is_fatal(&failure) => Err(failure),
+            Err(failure) => {
+                night
+                    .notes
+                    .push(format!("`{}` cannot act yet: {}", wanted.name, failure.message));
+                Ok(None)
+            }
+        }
     }
 
     /// A night as its step left it; its decision and standing are to follow.
@@ -358,7 +394,6 @@ impl<'a> Booked<'a> {
             data: self.data,
             policy: self.acts.name.clone(),
             bookings,
-            unfilled: Vec::new(),
             book: Default::default(),
             log_return,
             risk_free,
@@ -425,7 +460,16 @@ impl<'a> Booked<'a> {
             }
         }
         let marked = account.marked();
-        for (before, after) in last.book.positions.iter().zip(&marked.positions) {
+        for after in &marked.positions {
+            let is_same = |of: &&Position| {
+                let name = (&of.of.symbol, of.of.expiry, of.of.strike, of.of.right.as_deref());
+                let right = after.of.right.map(|right| right.name());
+                name == (&after.of.symbol, after.of.expiry, after.of.strike, right)
+                    && of.opened == after.of.opened
+            };
+            let Some(before) = last.book.positions.iter().find(is_same) else {
+                continue;
+            };
             if before.mark != after.of.mark {
                 let what = format!("the mark of {}", after.of.describe());
                 let difference = after.value - before.value;
@@ -436,7 +480,7 @@ impl<'a> Booked<'a> {
     }
 
     /// The reason for a halt, if there is one.
-    fn halts(&self, night: &Night) -> Option<Stop> {
+    fn halts(&self, night: &Night, is_ruined: bool, is_succeeded: bool) -> Option<Stop> {
         let stop = |by: &str, why: String| {
             Some(Stop {
                 date: night.date,
@@ -445,7 +489,7 @@ impl<'a> Booked<'a> {
             })
         };
         let limit = |name: &str| self.opened.limits.get(name).copied();
-        if night.book.nav <= 0.0 {
+        if night.book.nav <= 0.0 || is_ruined {
             return stop("ruin", format!("its net asset value is {:.2}", night.book.nav));
         }
         if night.standing.broken {
@@ -475,6 +519,7 @@ impl<'a> Booked<'a> {
         let most = limit("max_age").or(self.acts.max_age);
         if let (Some(age), Some(most)) = (age, most)
             && age > most
+            && !is_succeeded
         {
             let why = format!(
                 "`{}` was trained on dates until {age} days ago, and its `max_age` is {most} days",
@@ -488,48 +533,39 @@ impl<'a> Booked<'a> {
     /// Lets another version act; where it cannot hold the book, that is closed at the next snapshot first.
     fn succeed(
         &self,
-        account: &mut Box<dyn Account + '_>,
-        wanted: &StandIn,
+        account: &mut dyn Account,
+        (next, env): (&Acts, &Artifact),
         night: &mut Night,
         kept: &mut Kept,
-        progress: Told<'_, '_>,
     ) -> Result<Option<PolicyMove>, Failure> {
-        let next = self.papers.acts(wanted)?;
-        let (_, env, _) = self
-            .papers
-            .environment(&next, &self.nightly.files, self.date, progress)?;
-        let mut taken = self.account(&next, &env)?;
-        let holdings = account.holdings();
-        match taken.take(account.time(), &holdings, account.held().scale) {
-            Ok(()) => {
-                self.decided(&mut *taken, night)?;
-                night.policy = wanted.clone();
-                kept.account = taken.held();
-                kept.seen.clear();
-                let row = taken.row(taken.time()).map(seen);
-                kept.seen.extend(row.map(|hash| (taken.time(), hash)));
-                Ok(Some(PolicyMove {
-                    date: night.date,
-                    from: self.acts.name.clone(),
-                    to: wanted.clone(),
-                    closes: Vec::new(),
-                }))
-            }
-            Err(_) if holdings.positions.is_empty() => {
-                let why = format!("`{}` cannot act on the data of this night", wanted.name);
-                night.notes.push(why);
-                self.decided(&mut **account, night)?;
-                Ok(None)
-            }
-            Err(err) => {
-                night.action = format!("the book is closed before `{}` acts", wanted.name);
-                night
-                    .notes
-                    .push(format!("`{}` cannot take the book over: {}", wanted.name, err.message));
-                account.wait(Pending::Close);
-                Ok(None)
-            }
+        let mut taken = self.account(next, env)?;
+        let to = &next.name;
+        if let Err(err) = taken.take(account.time(), &account.holdings(), account.held().scale) {
+            night.action = format!("the book is closed before `{}` acts", to.name);
+            let why = format!("`{}` cannot take the book over: {}", to.name, err.message);
+            night.notes.push(why);
+            night.orders = orders(&night.time, &account.wait(Pending::Close))?;
+            return Ok(None);
         }
+        self.decided(&mut *taken, night)?;
+        let nav = night.book.nav;
+        night.book = as_entry(&taken.marked())?;
+        if (night.book.nav - nav).abs() > 1e-9 * nav.abs() {
+            night.notes.push(format!(
+                "the marks of the environment of `{}` are others: {nav:.2} becomes {:.2}",
+                to.name, night.book.nav
+            ));
+        }
+        night.policy = to.clone();
+        kept.account = taken.held();
+        kept.seen.clear();
+        let row = taken.row(taken.time()).map(seen);
+        kept.seen.extend(row.map(|hash| (taken.time(), hash)));
+        Ok(Some(PolicyMove {
+            date: night.date,
+            from: self.acts.name.clone(),
+            to: to.clone(),
+        }))
     }
 
     /// Takes the accounts beside to this night.
@@ -542,24 +578,35 @@ impl<'a> Booked<'a> {
     ) -> Result<(), Failure> {
         for name in &self.opened.beside {
             let before = kept.beside.remove(name);
-            let Some((acts, env)) = self.of_shadow(name, progress)? else {
+            let of_shadow = match self.of_shadow(name, progress) {
+                Err(failure) if is_fatal(&failure) => return Err(failure),
+                Err(failure) => Err(failure.message),
+                Ok(of_shadow) => Ok(of_shadow),
+            };
+            let moved = match of_shadow {
                 // It runs from the night on at which there is such a version.
-                continue;
+                Ok(None) => continue,
+                Ok(Some((acts, env))) => {
+                    let decider = match (&acts, rule(name)) {
+                        (Some(acts), _) => Decider::Policy(&acts.trained.policy),
+                        (None, Some(rule)) => Decider::Rule(rule),
+                        (None, None) => continue,
+                    };
+                    let policy = acts.as_ref().map(|acts| acts.name.clone());
+                    self.shadow((decider, policy, &env), (at, before.clone()), night.number)
+                        .map_err(|err| err.message)
+                }
+                Err(why) => Err(why),
             };
-            let decider = match (&acts, rule(name)) {
-                (Some(acts), _) => Decider::Policy(&acts.trained.policy),
-                (None, Some(rule)) => Decider::Rule(rule),
-                (None, None) => continue,
-            };
-            let policy = acts.as_ref().map(|acts| acts.name.clone());
-            match self.shadow((decider, policy, &env), (at, before), night.number) {
+            match moved {
                 Ok((shadow, after)) => {
                     night.beside.insert(name.clone(), shadow);
                     kept.beside.insert(name.clone(), after);
                 }
-                Err(err) => night
-                    .notes
-                    .push(format!("`{name}` beside it cannot run: {}", err.message)),
+                Err(why) => {
+                    night.notes.push(format!("`{name}` beside it cannot run: {why}"));
+                    kept.beside.extend(before.map(|before| (name.clone(), before)));
+                }
             }
         }
         Ok(())
@@ -577,12 +624,17 @@ impl<'a> Booked<'a> {
         }
         let version = match name {
             PREVIOUS => self.previous.clone(),
-            _ => self.papers.version(name, Some(self.date)).ok(),
+            _ if Papers::follows(name) => self.papers.version_as_of(name, self.date)?,
+            _ => Some(self.papers.version(name)?),
         };
         let Some(version) = version else {
             return Ok(None);
         };
         let acts = self.papers.acts(&version)?;
+        // What a policy was trained on tells nothing.
+        if acts.trained_until.is_some_and(|trained| trained >= self.date) {
+            return Ok(None);
+        }
         let (_, env, _) = self
             .papers
             .environment(&acts, &self.nightly.files, self.date, progress)?;
@@ -602,12 +654,16 @@ impl<'a> Booked<'a> {
         match before.filter(|before| before.policy == policy) {
             Some(before) => {
                 account.resume(&before.held)?;
-                let step = enter(&mut *account, 0.0)?;
-                (log_return, costs) = (step.log_return, step.costs);
+                // After nights on which it could not run there are several.
+                while account.time() < at {
+                    let step = enter(&mut *account, 0.0)?;
+                    (log_return, costs) = (log_return + step.log_return, costs + step.costs);
+                }
                 since = before.since;
             }
             None => account.begin(at, self.opened.capital)?,
         }
+        StageError::new("its environment has no such snapshot").when(account.time() != at)?;
         account.decide()?;
         let shadow = Shadow {
             nav: account.marked().nav,

@@ -45,7 +45,14 @@ pub struct Opening {
 /// If there is no such policy, its environment has no account, its training data do not end before the
 /// account begins, or its backtests are too short to promise anything.
 pub fn open(papers: &Papers<'_>, opening: &Opening) -> Result<(Opened, Vec<String>), Failure> {
-    let version = papers.version(&opening.policy, Some(opening.from))?;
+    let as_of = match Papers::follows(&opening.policy) {
+        true => papers.version_as_of(&opening.policy, opening.from)?,
+        false => None,
+    };
+    let version = match as_of {
+        Some(version) => version,
+        None => papers.version(&opening.policy)?,
+    };
     let acts = papers.acts(&version)?;
     if let Some(trained) = acts.trained_until
         && opening.from <= trained
@@ -76,16 +83,15 @@ pub fn open(papers: &Papers<'_>, opening: &Opening) -> Result<(Opened, Vec<Strin
     }
     let beside = match &opening.beside {
         Some(named) => {
-            for name in named {
-                check_beside(papers, &acts, opening, name)?;
-            }
-            named.clone()
+            let checked = named.iter().map(|name| check_beside(papers, &acts, opening, name));
+            checked.collect::<Result<_, _>>()?
         }
         None => {
-            let known = |name: &&str| check_beside(papers, &acts, opening, name).is_ok();
-            let rules = RULES.into_iter().filter(known);
-            let previous = Papers::follows(&opening.policy).then_some(PREVIOUS);
-            rules.chain(previous).map(ToOwned::to_owned).collect()
+            let rules = RULES
+                .into_iter()
+                .filter_map(|name| check_beside(papers, &acts, opening, name).ok());
+            let previous = Papers::follows(&opening.policy).then(|| PREVIOUS.to_owned());
+            rules.chain(previous).collect()
         }
     };
     let samples = samples(store, &env, policy)?;
@@ -134,9 +140,9 @@ pub(super) fn rule(name: &str) -> Option<BaselineName> {
     serde_json::from_value(name.into()).ok()
 }
 
-/// Refuses a rule that the environment does not have, and a name of no policy. An alias that nothing has yet
-/// may get its first version later.
-fn check_beside(papers: &Papers<'_>, acts: &Acts, opening: &Opening, name: &str) -> Result<(), Failure> {
+/// The name of an account beside, refused if it is a rule that the environment does not have or no policy. An
+/// alias that nothing has yet may get its first version later.
+fn check_beside(papers: &Papers<'_>, acts: &Acts, opening: &Opening, name: &str) -> Result<String, Failure> {
     let store = &papers.acting.archive.store;
     match rule(name) {
         Some(rule) => {
@@ -145,9 +151,9 @@ fn check_beside(papers: &Papers<'_>, acts: &Acts, opening: &Opening, name: &str)
             account.begin(SnapshotTime::default(), account.capital().unwrap_or(1.0))?;
             account.decide()?;
             account.advance()?;
-            Ok(())
+            Ok(name.to_owned())
         }
-        None if name == PREVIOUS || Papers::follows(name) => Ok(()),
-        None => papers.version(name, None).map(|_| ()),
+        None if name == PREVIOUS || Papers::follows(name) => Ok(name.to_owned()),
+        None => Ok(papers.version(name)?.name),
     }
 }

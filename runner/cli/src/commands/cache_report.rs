@@ -285,6 +285,7 @@ mod tests {
             params: BTreeMap::new(),
             program: "runner".to_owned(),
             night: None,
+            accounts: Vec::new(),
             status: RunStatus::Done,
             started: (SystemTime::now() - Duration::from_secs(days * 24 * 3600)).into(),
             seconds: 1.0,

@@ -309,7 +309,9 @@ fn failed_nights_are_listed_and_run_again() {
     assert_eq!(answer.status, 303, "{}", answer.body);
     runner_testkit::wait_for("the nights", || {
         let page = runs.page("/schedule");
-        [today.plus(-1), today].iter().all(|night| page.contains(&format!("{night}: done</title>")))
+        [today.plus(-1), today]
+            .iter()
+            .all(|night| page.contains(&format!("{night}: done</title>")))
     });
     assert!(!runs.page("/schedule").contains("to run again"));
 }

@@ -74,7 +74,7 @@ fn line(event: &Event, store: &Store) -> String {
             "{}: {cached} cached, {ran} ran, {failed} failed, {skipped} skipped",
             status.name()
         ),
-        Event::LookaheadChecked { .. } | Event::Decided { .. } => format!("{event:?}"),
+        Event::LookaheadChecked { .. } | Event::Decided { .. } | Event::Booked { .. } => format!("{event:?}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The objects that garbage collection keeps for open accounts.
 
-use super::{Ledger, StandIn};
+use super::{Entry, Ledger, StandIn};
 use crate::load;
 use crate::policies::{Kept, PolicyRef, Registry};
 use runner_engine::Failure;
@@ -35,6 +35,19 @@ pub fn kept_for_accounts(home: &Path) -> Result<Kept, Failure> {
         let shadows = shadows.filter_map(|shadow| shadow.policy.as_ref());
         for policy in shadows.chain([ledger.policy()]) {
             keep(&mut kept, policy, &registry, home)?;
+        }
+        let previous = ledger.entries().iter().rev().find_map(|entry| match entry {
+            Entry::Policy(moved) => Some(&moved.from),
+            _ => None,
+        });
+        if let Some(previous) = previous {
+            keep(&mut kept, previous, &registry, home)?;
+        }
+        // Before its first night an account beside is known by its name alone.
+        for name in &ledger.opened().beside {
+            if let Some((run, _)) = name.split_once('/') {
+                kept.runs.insert(run.to_owned());
+            }
         }
     }
     Ok(kept)

@@ -295,9 +295,6 @@ pub struct Night {
     pub policy: StandIn,
     /// What was booked since the snapshot before.
     pub bookings: Vec<Booking>,
-    /// Orders of the night before that were not filled, with the reasons.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unfilled: Vec<String>,
     /// The book at this snapshot.
     pub book: Book,
     /// The log return of the account since the night before, transfers aside, and that of cash.
@@ -385,9 +382,6 @@ pub struct PolicyMove {
     pub from: StandIn,
     /// The policy that acts from now on.
     pub to: StandIn,
-    /// Positions that it cannot hold, which are closed at the next snapshot before it acts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub closes: Vec<String>,
 }
 
 /// Restated data.

@@ -150,7 +150,6 @@ pub(super) fn night(before: &[Entry], bookings: Vec<Booking>, orders: Vec<Order>
         data: ArtifactDigest::from_bytes([9; 32]),
         policy: policy(1),
         bookings,
-        unfilled: Vec::new(),
         book,
         log_return: 0.001 * number as f64,
         risk_free: 0.0001,

@@ -112,7 +112,6 @@ fn open_accounts_keep_their_policies() {
             date: date(2),
             from: policy(1),
             to: policy(2),
-            closes: Vec::new(),
         })])
         .unwrap();
     assert_eq!(ledger.policy(), &policy(2));

@@ -153,11 +153,7 @@ fn events(ledger: &Ledger, nights: &[&Night]) -> String {
                 change.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
             ),
             Entry::Policy(moved) => {
-                let closes = match moved.closes.is_empty() {
-                    true => String::new(),
-                    false => format!("; closes {}", moved.closes.join(", ")),
-                };
-                format!("{} acts, before {}{closes}", moved.to.name, moved.from.name)
+                format!("{} acts, before {}", moved.to.name, moved.from.name)
             }
             Entry::Correction(correction) => format!(
                 "restated: {} of {}: {} before, {} now; {} of the net asset value then",

@@ -247,7 +247,7 @@ pub(super) fn last_nights(nights: &[&Night]) -> String {
             escape(&night.policy.name),
             escape(&night.action),
             night.orders.len().to_string(),
-            escape(&night.unfilled.join("; ")),
+            escape(&night.notes.join("; ")),
         ]
     };
     let rows: Vec<Vec<String>> = nights.iter().rev().take(LISTED).map(row).collect();

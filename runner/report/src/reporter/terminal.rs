@@ -348,7 +348,10 @@ impl Reporter for Terminal {
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
             // The command prints the outcome of its check itself.
-            Event::LookaheadChecked { .. } | Event::Decided { .. } | Event::RunFinished { .. } => {}
+            Event::LookaheadChecked { .. }
+            | Event::Decided { .. }
+            | Event::Booked { .. }
+            | Event::RunFinished { .. } => {}
         }
         self.tick();
     }

@@ -161,6 +161,8 @@ impl<S: ForwardSimulator> PortfolioEnv<S> {
         let worlds = &self.common().worlds;
         let end = worlds.snapshots(worlds.of(now)).end;
         StageError::new("there is no next snapshot").when(now + 1 >= end)?;
+        // What orders would have booked is no booking.
+        self.simulator.bookings();
         let mut states = self.states.rows();
         let mut env = states.env(0);
         let act = self.simulator.forward(act, &mut env)?;

@@ -5,10 +5,10 @@ use cache::{Artifact, Store};
 use datasets::SnapshotTime;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-use stages_env::acting::{ActingOrders, Booking, Holdings, Marked};
+use stages_env::acting::{ActingOrder, ActingOrders, Booking, Holdings, Marked};
 use stages_env::{
     ActionBuffer, ActionSpace, Actions, BaselineName, BatchEnv as _, Carried, ForwardAct, ForwardSimulator,
-    OpenOptions, PortfolioEnv, Step,
+    OpenOptions, PortfolioEnv, Split, Step,
 };
 use stages_policy::{AnyPolicy, Mode, PolicyState};
 
@@ -102,8 +102,8 @@ pub trait Account {
     /// # Errors
     /// When the policy fails.
     fn decide(&mut self) -> Result<Decision, StageError>;
-    /// Puts a decision in place of the policy's.
-    fn wait(&mut self, pending: Pending);
+    /// Puts a decision in place of the policy's; returns the orders that close the book, if it does.
+    fn wait(&mut self, pending: Pending) -> Vec<ActingOrder>;
     /// Adds to the cash: a return, or capital.
     fn pay(&mut self, amount: f64, is_return: bool);
     /// The book at its marks, in money.
@@ -129,14 +129,24 @@ pub fn open<'a>(
     decider: Decider<'a>,
     world: Option<&str>,
 ) -> Result<Box<dyn Account + 'a>, StageError> {
-    in_market!(artifact, open_in(store, artifact, decider, world))
+    open_split(store, artifact, decider, (world, Split::Test))
+}
+
+/// The same, with the worlds of a split.
+pub(super) fn open_split<'a>(
+    store: &Store,
+    artifact: &Artifact,
+    decider: Decider<'a>,
+    of: (Option<&str>, Split),
+) -> Result<Box<dyn Account + 'a>, StageError> {
+    in_market!(artifact, open_in(store, artifact, decider, of))
 }
 
 fn open_in<'a, S: ForwardSimulator>(
     store: &Store,
     artifact: &Artifact,
     decider: Decider<'a>,
-    world: Option<&str>,
+    (world, split): (Option<&str>, Split),
 ) -> Result<Box<dyn Account + 'a>, StageError> {
     let normalise_as = match decider {
         Decider::Policy(policy) => policy.spec().normalisation.clone(),
@@ -144,6 +154,7 @@ fn open_in<'a, S: ForwardSimulator>(
     };
     let options = OpenOptions {
         normalise_as,
+        split,
         ..OpenOptions::test(1, 0)
     };
     let mut env = PortfolioEnv::<S>::open(store, artifact, &options)?;
@@ -341,8 +352,11 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
         Ok(Decision { text, orders })
     }
 
-    fn wait(&mut self, pending: Pending) {
+    fn wait(&mut self, pending: Pending) -> Vec<ActingOrder> {
+        let closes = pending == Pending::Close;
         self.pending = pending;
+        let held = self.env.marked().positions.into_iter().filter(|_| closes);
+        held.map(|position| ActingOrder::closing(&position)).collect()
     }
 
     fn pay(&mut self, amount: f64, is_return: bool) {

@@ -37,12 +37,24 @@ pub fn enter(account: &mut dyn Account, paid: f64) -> Result<Entered, StageError
         account.pay(paid, true);
     }
     let marked = account.marked();
-    let share = |after: f64, before_it: f64| (after - before_it) / before.nav;
+    // What is lost altogether earns nothing more.
+    let is_alive = before.nav > 0.0;
+    let share = |after: f64, before_it: f64| {
+        if is_alive {
+            (after - before_it) / before.nav
+        } else {
+            0.0
+        }
+    };
     Ok(Entered {
         time: account.time(),
         bookings,
         is_ruined,
-        log_return: libm::log((marked.nav / before.nav).max(1e-12)),
+        log_return: if is_alive {
+            libm::log((marked.nav / before.nav).max(1e-12))
+        } else {
+            0.0
+        },
         risk_free: account.risk_free(),
         turnover: share(marked.traded, before.traded),
         costs: share(marked.costs, before.costs),

@@ -1,7 +1,7 @@
 //! What the backtests of a policy promise: the steps of its validation and test episodes, played as an account
 //! that lives forward would have been.
 
-use super::account::{Decider, open};
+use super::account::{Decider, open_split};
 use super::book::walk;
 use crate::acting::in_market;
 use crate::promise::Sample;
@@ -42,7 +42,7 @@ pub fn samples(store: &Store, artifact: &Artifact, policy: &AnyPolicy) -> Result
         let (episodes, steps_a_year) = in_market!(artifact, episodes(store, artifact, split))?;
         samples.steps_a_year = steps_a_year;
         for Episode { world, first, last } in episodes {
-            let mut account = open(store, artifact, Decider::Policy(policy), Some(&world))?;
+            let mut account = open_split(store, artifact, Decider::Policy(policy), (Some(&world), split))?;
             account.begin(first, account.capital().unwrap_or(1.0))?;
             let nights = walk(&mut *account, last)?;
             let of = |figure: fn(&super::book::Entered) -> f64| nights.iter().map(figure).collect();

@@ -187,6 +187,9 @@ fn bets(promised: f64, error: f64, variance: f64, dependence: f64, high: f64) ->
 pub struct Watch {
     /// The number of nights so far.
     nights: usize,
+    /// The night from which on the promise is tested.
+    #[serde(default)]
+    start: usize,
     /// The wealth of each bet, summed over its starts.
     wealth: Vec<f64>,
     /// Value of 1 invested at the start.
@@ -210,12 +213,30 @@ impl Watch {
     pub fn new() -> Self {
         Self {
             nights: 0,
+            start: 0,
             wealth: Vec::new(),
             growth: 1.0,
             peak: 1.0,
             drawdown: 0.0,
             broken: false,
         }
+    }
+
+    /// The state after a person has looked: the account has grown as it has, and its promise is tested anew.
+    pub fn anew(&self) -> Self {
+        Self {
+            wealth: Vec::new(),
+            peak: self.growth,
+            drawdown: 0.0,
+            broken: false,
+            start: self.nights,
+            ..self.clone()
+        }
+    }
+
+    /// The present drawdown, a fraction.
+    pub fn present_drawdown(&self) -> f64 {
+        1.0 - self.growth / self.peak
     }
 
     /// The number of nights so far.
@@ -236,7 +257,7 @@ impl Watch {
         self.drawdown = self.drawdown.max(1.0 - self.growth / self.peak);
         let test = &promise.test;
         self.wealth.resize(test.bets.len(), 0.0);
-        let start = test.weight(self.nights);
+        let start = test.weight(self.nights - self.start);
         let lost = test.promised - (log_return - risk_free).clamp(test.low, test.high);
         for (wealth, bet) in self.wealth.iter_mut().zip(&test.bets) {
             *wealth = ((*wealth + start) * (1.0 + bet.size * lost) * bet.toll).min(RICH);
@@ -269,7 +290,9 @@ impl Watch {
             return test.share;
         }
         let bets = self.wealth.iter().zip(&test.bets);
-        test.share * (bets.map(|(wealth, bet)| bet.weight * wealth).sum::<f64>() + test.left(self.nights))
+        test.share
+            * (bets.map(|(wealth, bet)| bet.weight * wealth).sum::<f64>()
+                + test.left(self.nights - self.start))
     }
 }
 

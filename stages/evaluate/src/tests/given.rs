@@ -54,7 +54,7 @@ impl Workplace {
     }
 
     /// Makes a rule the policy.
-    fn decide_by(&mut self, rule: Value) {
+    pub(super) fn decide_by(&mut self, rule: Value) {
         let [rule] = self.rules(&[("mine", rule)]).try_into().unwrap();
         self.context.inputs.insert("policy".to_owned(), vec![rule]);
     }

@@ -9,6 +9,7 @@ mod honest;
 mod learning_curves;
 mod null_world;
 mod paper;
+mod promise;
 mod references;
 mod refusals;
 mod rules;

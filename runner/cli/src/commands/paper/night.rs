@@ -57,6 +57,7 @@ pub(super) fn run(session: &Session, args: &RunArgs) -> Result<(), Failure> {
             allow_gap: args.allow_gap,
         },
         until: args.until.unwrap_or(today),
+        requires: None,
     };
     let entries = book(session, &args.name, &nightly, &interrupt::control()?, None)?;
     match session.json {

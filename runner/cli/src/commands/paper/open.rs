@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use datasets::Date;
 use runner_acting::paper::{Opening, Papers, open as open_account};
 use runner_engine::{Failure, text};
-use runner_history::paper::{Ledger, PromiseRecord};
+use runner_history::paper::{Ledger, PromiseRecord, lock};
 use runner_history::policies::{Registry, check_policy_name};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -119,6 +119,11 @@ pub(super) fn open(session: &Session, args: &OpenArgs) -> Result<(), Failure> {
     for note in &notes {
         output::warn(note);
     }
+    let Some(_lock) = lock(home, &args.name)? else {
+        return Err(
+            Failure::usage(format!("another process opens `{}`", args.name)).hint("take another name")
+        );
+    };
     Ledger::create(home, opened.clone())?;
     if session.json {
         return output::print_json(&opened);

@@ -154,7 +154,7 @@ pub(super) fn page(ledger: &Ledger, last: usize) -> String {
     out.push_str(&format!("decided: {}\n", night.action));
     out.push_str(&positions(&night.book.positions));
     out.push_str(&orders(&night.orders));
-    for refused in night.refused.iter().chain(&night.unfilled).chain(&night.notes) {
+    for refused in night.refused.iter().chain(&night.notes) {
         out.push_str(&format!("note: {refused}\n"));
     }
     out.push_str(&nights(ledger, last));

@@ -14,10 +14,11 @@ use clap::Args;
 use runner_acting::Decision;
 use runner_acting::paper::{Files, Nightly};
 use runner_engine::{Control, DecisionEvent, Failure, RunStatus, exit, no_thread, text};
-use runner_history::paper::{Entry, Ledger};
+use runner_history::paper::{self as accounts, Entry, Ledger};
 use runner_history::policies::{PolicyRef, Registry};
 use runner_history::schedule::{
-    Awaited, Backlog, Due, DueTimes, Night, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work, backlog,
+    Awaited, Backlog, Due, DueTimes, Night, NightLog, NightStatus, Outcome, Ran, RunEnd, Scheduler, Work,
+    backlog,
 };
 use runner_history::{self as history, AllMarks};
 use runner_pipeline::{Then, WaitFor, Work as StageWork, load};
@@ -333,11 +334,16 @@ impl PipelineWork<'_> {
         (account, then): (&str, &Then),
         base: &Path,
     ) -> Result<String, Failure> {
+        let home = &self.entry.home;
         // Its policy may be registered by the first night.
-        if Ledger::find(&self.entry.home, account)?.is_none() {
+        let Some(before) = Ledger::find(home, account)? else {
             return Ok(format!(
                 "{account}: not opened yet, by `runner paper open {account} --policy …`"
             ));
+        };
+        let date = due.dates.date;
+        if date < before.opened().from {
+            return Ok(format!("{account}: begins on {}", before.opened().from));
         }
         let session = Session {
             json: false,
@@ -345,6 +351,9 @@ impl PipelineWork<'_> {
             current: base.to_owned(),
             ..self.session.clone()
         };
+        let log = NightLog::read(home, &self.entry.scheduled.name)?;
+        let previous = log.get(&due.dates.previous.to_string());
+        let is_skipped = previous.is_some_and(|night| night.status == NightStatus::Skipped);
         let nightly = Nightly {
             files: Files {
                 data: then.data.iter().map(|text| night::given(&session, text)).collect(),
@@ -352,38 +361,34 @@ impl PipelineWork<'_> {
                 // The nights that are missing are told by the schedule.
                 allow_gap: true,
             },
-            until: due.dates.date,
+            until: date,
+            requires: (!is_skipped).then_some(due.dates.previous),
         };
-        let entries = night::book(&session, account, &nightly, self.control, Some(run))?;
-        for entry in &entries {
-            if let Entry::Halted(stop) = entry {
-                let why = format!("the paper account `{account}` is halted ({}): {}", stop.by, stop.why);
-                let name = &self.entry.scheduled.name;
-                let message = Message::on_account(name, (run, &due.night), "halted", why);
-                for line in notify::send(&self.entry.scheduled.notify, &message) {
-                    output::say(&format!("warning: {line}"));
-                }
+        let booked = night::book(&session, account, &nightly, self.control, Some(run));
+        // By the ledger: nights may have been booked before another one failed, or the process was killed.
+        let ledger = Ledger::read(home, account)?;
+        if let Some(stop) = ledger.stopped().filter(|stop| stop.by != "person")
+            && (before.stopped() != Some(stop) || stop.date == date)
+        {
+            let why = format!("the paper account `{account}` is halted ({}): {}", stop.by, stop.why);
+            let message = Message::on_account(&self.entry.scheduled.name, (run, &due.night), "halted", why);
+            for line in notify::send(&self.entry.scheduled.notify, &message) {
+                output::say(&format!("warning: {line}"));
             }
         }
-        let last = entries.iter().rev().find_map(|entry| match entry {
-            Entry::Night(night) => Some(night),
-            _ => None,
-        });
-        // A night that is run again, or a date before the account begins.
-        let Some(last) = last else {
-            return Ok(format!("{account}: nothing to book"));
-        };
-        if last.date < due.dates.date {
+        booked?;
+        history::add_account(&home.join("runs"), run, account)?;
+        let Some(night) = ledger.nights().rev().find(|night| night.date == date) else {
+            let last = ledger
+                .last_night()
+                .map_or("none".to_owned(), |night| night.time.clone());
             return Err(Failure::usage(format!(
-                "the last snapshot that `{account}` can be booked at is of {}, and the night is of {}",
-                last.date, due.dates.date
+                "the last night of `{account}` is {last}: the data has no snapshot of {date}"
             ))
-            .hint("its data may be late: `wait_for` waits for it"));
-        }
-        Ok(format!(
-            "{account}: {}",
-            night::line(&Entry::Night(last.clone())).trim_end()
-        ))
+            .hint("it may be late: `wait_for` waits for it; `runner schedule skip` settles a night without data"));
+        };
+        let line = night::line(&Entry::Night(Box::new(night.clone())));
+        Ok(format!("{account}: {}", line.trim_end()))
     }
 }
 
@@ -574,7 +579,10 @@ fn prune(runs: &Path, pipeline: &str, keep: usize) -> Result<(), Failure> {
     };
     let surplus: Vec<&str> = nights[..surplus].to_vec();
     let marks = AllMarks::read(runs)?;
-    let removed = history::removable(&all, &marks, |run, _| !surplus.contains(&run.id.as_str()));
+    // Those by whose policies an account lives among them.
+    let kept = runs.parent().map(accounts::kept).transpose()?.unwrap_or_default().runs;
+    let stays = |id: &str| !surplus.contains(&id) || kept.contains(id);
+    let removed = history::removable(&all, &marks, |run, _| stays(&run.id));
     let ids: Vec<String> = removed.iter().map(|run| run.id.clone()).collect();
     history::remove(runs, &ids)
 }

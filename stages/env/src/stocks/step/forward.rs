@@ -1,7 +1,7 @@
 //! Accounts of `env/stocks` that live forward.
 
 use super::baseline::{BASELINES, decide};
-use super::hedge::HedgeAct;
+use super::hedge::{self, HedgeAct};
 use super::orders::Intent;
 use super::simulator::StocksSimulator;
 use super::state::Env;
@@ -71,7 +71,7 @@ impl ForwardSimulator for StocksSimulator {
     }
 
     fn marked(&self, env: &Env<'_>) -> Marked {
-        let ledger = self.ledger(env.view());
+        let (ledger, config) = (self.ledger(env.view()), &self.market.config);
         let positions = self.holdings(env.view()).positions.into_iter();
         let positions: Vec<MarkedPosition> = positions
             .map(|of| MarkedPosition {
@@ -89,7 +89,13 @@ impl ForwardSimulator for StocksSimulator {
             nav: ledger.nav,
             gross: positions.iter().map(|position| position.value.abs()).sum(),
             closing_cost: ledger.closing_cost,
-            margin: 0.0,
+            margin: match config.has_margin() || self.common().hedges {
+                true => {
+                    config.margin.maintenance * ledger.gross
+                        + hedge::margin(&self.market, env.account, env.hedge.units)
+                }
+                false => 0.0,
+            },
             underlying: None,
             positions,
             traded: ledger.all_traded(),
