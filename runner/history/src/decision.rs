@@ -1,4 +1,4 @@
-//! What followed the run of a night, a policy's decision and the night of a paper account: events appended
+//! Events that follow the run of a night, a policy's decision and the night of a paper account, appended
 //! after the end of the run's log.
 
 use cache::checksummed;

@@ -502,11 +502,13 @@ fn a_night_whose_data_never_comes_is_skipped() {
         skipped(&machine, "2026-03-04", now),
         "2026-03-04 skipped: day of mourning\n"
     );
-    insta::assert_snapshot!(skipped(&machine, "2026-03-04", now), @"the night 2026-03-04 of `nightly` is skipped already");
+    let again = skipped(&machine, "2026-03-04", now);
+    insta::assert_snapshot!(again, @"the night 2026-03-04 of `nightly` is skipped already");
     // A Saturday, and what is no date.
     insta::assert_snapshot!(skipped(&machine, "2026-03-07", now), @"`nightly` has no night 2026-03-07");
     insta::assert_snapshot!(skipped(&machine, "x", now), @"`nightly` has no night x");
-    insta::assert_snapshot!(skipped(&machine, "2026-03-03", now), @"the night 2026-03-03 of `nightly` is not to be run");
+    let before = skipped(&machine, "2026-03-03", now);
+    insta::assert_snapshot!(before, @"the night 2026-03-03 of `nightly` is not to be run");
     // What is skipped is not tried again, and the log has the reason.
     let next = machine.at("2026-03-05T23:31:00Z");
     assert!(

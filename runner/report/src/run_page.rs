@@ -66,10 +66,10 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     let is_trial = |stage: &StageRun| searched.is_some() && stage.point.contains_key(search::TRIAL);
     if let Some(home) = runs.parent() {
         for account in &run.accounts {
+            let _ = writeln!(body, "<h2>Paper account {}</h2>", escape(account));
             match Ledger::read(home, account) {
                 Ok(ledger) => body.push_str(&paper_account(&ledger)),
                 Err(err) => {
-                    let _ = writeln!(body, "<h2>Paper account {}</h2>", escape(account));
                     let _ = writeln!(body, "<p>{}</p>", escape_content(&err.message));
                 }
             }

@@ -159,7 +159,7 @@ pub struct Holdings {
 /// A position at its mark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkedPosition {
-    /// What is held, with the value of a unit as its `mark`.
+    /// The holding, with the value of a unit as its `mark`.
     #[serde(flatten)]
     pub of: Holding,
     /// Units of the underlying in one of them.

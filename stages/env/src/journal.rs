@@ -46,7 +46,7 @@ pub enum Cause {
 pub struct Booking {
     /// The cause.
     pub cause: Cause,
-    /// What changed; `None` of cash alone.
+    /// The instrument that changed; `None` of cash alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrument: Option<Holdable>,
     /// The symbol; of an option that of its underlying. Empty of cash alone.
@@ -126,7 +126,7 @@ impl Booking {
     }
 }
 
-/// What an account keeps of its bookings: nothing unless it was turned on.
+/// The bookings that an account keeps: nothing unless it was turned on.
 #[derive(Debug, Default)]
 pub(crate) struct Journal(Option<Mutex<Page>>);
 

@@ -1,4 +1,4 @@
-//! What an account's step made, as entries of a ledger.
+//! Steps of an account as entries of a ledger.
 
 use runner_engine::Failure;
 use runner_history::paper::{Booking, Order};

@@ -38,7 +38,7 @@ pub struct Nightly {
     pub requires: Option<Date>,
 }
 
-/// What a night goes on from.
+/// The state that a night goes on from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Kept {
     account: Held,
@@ -309,7 +309,7 @@ impl<'a> Booked<'a> {
         Ok((entries, has_more))
     }
 
-    /// What becomes of the book while the account is halted.
+    /// The treatment of the book while the account is halted.
     fn halt(&self) -> Pending {
         match self.opened.halt.as_str() {
             "close" => Pending::Close,

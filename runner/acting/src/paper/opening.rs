@@ -31,7 +31,7 @@ pub struct Opening {
     /// Rules and policies that run beside it; by default the rules that the environment has, and the version
     /// that acted before where an alias is followed.
     pub beside: Option<Vec<String>>,
-    /// What becomes of the book on a halt: `close` or `hold`.
+    /// The treatment of the book on a halt: `close` or `hold`.
     pub halt: String,
     /// The limits that halt it.
     pub limits: BTreeMap<String, f64>,

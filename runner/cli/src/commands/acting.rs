@@ -1,4 +1,4 @@
-//! What decisions outside of a run need: of `policy act`, of schedules and of paper accounts.
+//! The requirements of decisions outside of a run: of `policy act`, of schedules and of paper accounts.
 
 use crate::project::{Project, Settings};
 use crate::session::Session;

@@ -202,7 +202,8 @@ const CUT: [&str; 5] = [
     "--replace",
 ];
 
-/// The document of a decision, given back on the next date, has its orders filled: the decision is that of the
+/// The document of a decision, given back on the next date, has its orders filled: the decision is that of
+/// the
 /// account that the policy would have, and the positions are.
 fn documents_are_given_back(
     project: &Project,

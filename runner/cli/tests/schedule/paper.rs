@@ -423,6 +423,13 @@ fn bad_input_is_refused_and_writes_nothing() {
     let halted = &night["entries"][0];
     assert_eq!(halted["action"], "halted: the book is held", "{night}");
     assert_eq!(halted["orders"].as_array().unwrap().len(), 0);
+    // What the night before had decided is not traded any more.
+    let traded = halted["bookings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|booking| booking["cause"] == "fill");
+    assert_eq!(traded.count(), 0, "{halted}");
     assert_eq!(desk.project.run(&["paper", "resume", "desk", "--why", "back"]).code, 0);
     let changed = desk.ledger().replacen("\"capital\":100000", "\"capital\":100001", 1);
     assert_ne!(changed, desk.ledger());
@@ -520,6 +527,19 @@ fn a_schedule_books_the_nights_of_its_account() {
         .collect();
     assert_eq!(moves + 1, versions.len(), "{versions:?}");
     assert!(nights[3]["beside"]["underlying"]["nav"].as_f64().unwrap() > 0.0);
+    // The report of the night's run has the account.
+    let report = project.run(&["report", "latest"]);
+    assert_eq!(report.code, 0, "{}", report.text());
+    let runs = std::fs::read_dir(project.home().join("runs")).unwrap();
+    let last = runs
+        .map(|run| run.unwrap().path().join("report.html"))
+        .filter(|path| path.exists())
+        .max();
+    let page = std::fs::read_to_string(last.unwrap()).unwrap();
+    assert!(
+        page.contains("<h2>Paper account table</h2>") && page.contains("Accounts beside it"),
+        "{page}"
+    );
 }
 
 /// A policy that cannot hold the book waits until it is closed.

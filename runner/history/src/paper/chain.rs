@@ -33,7 +33,7 @@ pub(super) struct Chain {
     pub length: usize,
     /// True if the last of these lines has no line feed.
     pub is_open: bool,
-    /// What follows them and counts as never written, in words.
+    /// The lines after them that count as never written, in words.
     pub dropped: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Chain {
 pub(super) struct Broken {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault.
     pub what: String,
 }
 

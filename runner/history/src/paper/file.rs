@@ -401,7 +401,7 @@ fn whole(bytes: &[u8], head: Option<&Head>) -> Result<Chain, Broken> {
             line: there + 1,
             what: format!(
                 "{} that followed line {there} are gone",
-                text::count(head.entries.saturating_sub(there), "entry").replace("entrys", "entries")
+                text::count(head.entries.saturating_sub(there), "line")
             ),
         }),
     }

@@ -64,12 +64,12 @@ pub struct Opened {
     /// The accounts that run beside it by rules: `cash`, `underlying`, `short_straddle`, `equal_weight`, or
     /// a policy, such as `desk@challenger`.
     pub beside: Vec<String>,
-    /// What becomes of the book when the account halts.
+    /// The treatment of the book when the account halts.
     pub halt: String,
     /// The limits that halt the account: `drawdown`, `gross`, `max_age` in days.
     #[serde(default)]
     pub limits: BTreeMap<String, f64>,
-    /// What the backtests promised.
+    /// The promise of the backtests.
     pub promise: PromiseRecord,
 }
 
@@ -82,7 +82,7 @@ pub struct StandIn {
     pub digest: ArtifactDigest,
 }
 
-/// What the backtests promised, fixed at the opening. `runner-acting` knows its fields beyond these.
+/// The promise of the backtests, fixed at the opening. `runner-acting` knows its fields beyond these.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PromiseRecord {
     /// The number of steps of the backtests.
@@ -206,7 +206,7 @@ fn one() -> f64 {
 /// A position at its mark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Position {
-    /// What is held.
+    /// The instrument held.
     #[serde(flatten)]
     pub of: Instrument,
     /// Contracts, units, shares or a fraction of the net asset value; negative if short.
@@ -226,7 +226,7 @@ pub struct Position {
     pub greeks: BTreeMap<String, f64>,
 }
 
-/// What an account holds. `nav = cash + the sum of the positions' values`, but for `env/table`, where
+/// The holdings of an account. `nav = cash + the sum of the positions' values`, but for `env/table`, where
 /// positions are fractions of `nav` and `cash` is what they leave.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Book {
@@ -253,7 +253,7 @@ pub struct Book {
 pub struct Order {
     /// The order's name: NIGHT-N, N counted from 1.
     pub id: String,
-    /// What is traded.
+    /// The instrument traded.
     #[serde(flatten)]
     pub of: Instrument,
     /// `buy`, `sell` or `exercise`.
@@ -293,7 +293,7 @@ pub struct Night {
     pub data: ArtifactDigest,
     /// The policy that decided.
     pub policy: StandIn,
-    /// What was booked since the snapshot before.
+    /// The bookings since the snapshot before.
     pub bookings: Vec<Booking>,
     /// The book at this snapshot.
     pub book: Book,
@@ -307,7 +307,7 @@ pub struct Night {
     pub costs: f64,
     /// The drawdown, a fraction: `1 - nav / peak`, with the highest net asset value so far, transfers aside.
     pub drawdown: f64,
-    /// What is decided, in words.
+    /// The decision in words.
     pub action: String,
     /// Tonight's orders, which are filled at the next snapshot.
     pub orders: Vec<Order>,
@@ -322,7 +322,7 @@ pub struct Night {
     /// Notes for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What the next night goes on from: written and read by `runner-acting` alone.
+    /// The state that the next night goes on from: written and read by `runner-acting` alone.
     pub state: Value,
 }
 
@@ -391,7 +391,7 @@ pub struct Correction {
     pub date: Date,
     /// The date whose data was restated.
     pub of: Date,
-    /// What was restated: `mark of SPX 2024-01-19 4800 call`, `underlying`.
+    /// The restated datum: `mark of SPX 2024-01-19 4800 call`, `underlying`.
     pub what: String,
     /// As booked.
     pub before: Option<f64>,
@@ -426,7 +426,7 @@ pub struct FillRow {
     /// The time, as the file has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// What was traded.
+    /// The instrument traded.
     #[serde(flatten)]
     pub of: Instrument,
     /// Contracts, units or shares; negative if sold.

@@ -135,11 +135,11 @@ pub struct Tested {
     pub better: f64,
     /// The evidence that the candidate earns less, an e-value.
     pub worse: f64,
-    /// What becomes of the candidate.
+    /// The fate of the candidate.
     pub outcome: Outcome,
 }
 
-/// What becomes of a candidate.
+/// The fate of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -22,7 +22,7 @@ pub struct Carried {
     pub time: SnapshotTime,
     /// The first snapshot of its episode.
     pub first: SnapshotTime,
-    /// What is held, in the order of the account.
+    /// The positions, in the order of the account.
     pub positions: Vec<Holding>,
     /// The bytes of the account, its counters and its hedge, in hexadecimal digits.
     account: String,

@@ -12,7 +12,7 @@ use stages_env::{
 };
 use stages_policy::{AnyPolicy, Mode, PolicyState};
 
-/// What decides for an account.
+/// The decider of an account.
 #[derive(Clone, Copy)]
 pub enum Decider<'a> {
     /// A policy's likeliest actions.
@@ -86,7 +86,7 @@ pub trait Account {
     fn take(&mut self, at: SnapshotTime, holdings: &Holdings, scale: f64) -> Result<(), StageError>;
     /// The state.
     fn held(&self) -> Held;
-    /// What is held, for another environment.
+    /// The holdings, for another environment.
     fn holdings(&self) -> Holdings;
     /// The present snapshot.
     fn time(&self) -> SnapshotTime;
@@ -110,7 +110,7 @@ pub trait Account {
     fn marked(&self) -> Marked;
     /// The interest on 1 of cash from the snapshot before the present one, as a log return; 0 at the first.
     fn risk_free(&self) -> f64;
-    /// What the policy sees of the market at a snapshot, which is the same for every account.
+    /// The part of an observation that shows the market at a snapshot, the same for every account.
     fn row(&self, time: SnapshotTime) -> Option<&[f32]>;
     /// The last rows `[R, F]`, at most `count`, of the snapshots up to a moment and after another one.
     fn rows(&self, after: SnapshotTime, until: SnapshotTime, count: usize) -> Vec<f32>;

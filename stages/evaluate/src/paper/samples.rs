@@ -1,5 +1,5 @@
-//! What the backtests of a policy promise: the steps of its validation and test episodes, played as an account
-//! that lives forward would have been.
+//! The backtests that a promise is made of: the steps of the validation and test episodes, played as an
+//! account that lives forward would have been.
 
 use super::account::{Decider, open_split};
 use super::book::walk;

@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Features that go on as in the training seldom drift: of 60 in half a year of nights, at most one in ten.
+    /// Features that go on as in the training seldom drift: of 60 in half a year of nights at most a tenth.
     #[test]
     fn what_is_normal_in_the_training_is_no_drift() {
         let names = names(60);

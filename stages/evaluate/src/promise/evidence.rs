@@ -19,7 +19,7 @@
 //! Half of the weight starts with the first night; the rest is h / ((s + h) (s + h + 1)) with h steps of a
 //! year, so that a change after years is found as well.
 //!
-//! What was promised is known from a finite sample alone. m is the lower confidence bound of the winsorised
+//! The promise is known from a finite sample alone. m is the lower confidence bound of the winsorised
 //! mean at half the false alarm rate a; the other half is left to W: the evidence is W / 2, and an alarm at
 //! 1 / a has a probability of at most a / 2 + a / 2.
 //!

@@ -28,7 +28,7 @@ pub struct Sample {
     pub costs: Vec<f64>,
 }
 
-/// What backtests promise of an account, fixed before its first night.
+/// The promise of backtests of an account, fixed before its first night.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Promise {
     /// The number of steps of the backtests.

@@ -244,7 +244,7 @@ fn sample(log_return: Vec<f64>) -> Sample {
     }
 }
 
-/// What is written and read back goes on to the same bits, after an alarm and a ruin, too.
+/// A state that is written and read back goes on to the same bits, after an alarm and a ruin, too.
 #[test]
 fn states_are_portable() {
     let mut random = Random::new(&[3]);

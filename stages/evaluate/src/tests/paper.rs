@@ -1,5 +1,6 @@
 //! Accounts that live forward: walked through history night by night, each night from the text of the night
-//! before in an environment that is opened anew, they are the backtest that fills at the next snapshot, to the
+//! before in an environment that is opened anew, they are the backtest that fills at the next snapshot, to
+//! the
 //! bit; and what they book is what their value changes by.
 
 use super::stocks::stocks_workplace;
@@ -8,6 +9,7 @@ use super::*;
 use crate::paper::{Account, Decider, Entered, Held, enter, open, samples, walk};
 use datasets::SnapshotTime;
 use stages_env::acting::{Cause, Holdable};
+use stages_env::options::synthetic::intraday_market;
 use stages_env::options::{ActionKind, ExerciseConfig, FillPrice, OptionsSimulator};
 use stages_env::stocks::synthetic::{eventful, panel};
 use stages_env::stocks::{FillAt, StockActionKind, StocksConfig, StocksSimulator};
@@ -197,6 +199,27 @@ fn options_are_the_backtest_that_fills_at_the_next_snapshot() {
     for cause in [Cause::Fill, Cause::Interest, Cause::Expiry] {
         assert!(causes.contains(&cause), "{cause:?} was not seen");
     }
+}
+
+/// Several snapshots a day.
+#[test]
+fn intraday_options_are_the_backtest_that_fills_at_the_next_snapshot() {
+    let market = intraday_market(60, &[10.0, 12.5, 15.0], 8).unwrap();
+    let both = [FillPrice::Cross, FillPrice::NextSnapshot].map(|price| {
+        let mut config = OptionsConfig {
+            test_fraction: 0.4,
+            lines: 16,
+            ..OptionsConfig::default()
+        };
+        config.fills.price = price;
+        let mut workplace = Workplace::new();
+        workplace.connect_market(&market, &config);
+        restless(&mut workplace, true, 6);
+        workplace
+    });
+    let [forward, later] = &both;
+    let causes = compared::<OptionsSimulator>(forward, later, |ledger| ledger.nav);
+    assert!(causes.contains(&Cause::Fill));
 }
 
 #[test]

@@ -53,7 +53,7 @@ Example:
     Withdraw(person::AmountArgs),
     /// List the paper accounts, or show where one stands.
     ///
-    /// Of one: its policy, its promise, positions, tonight's orders, the last nights, alarms, and the accounts
+    /// Of one: its policy, promise, positions, tonight's orders, the last nights, alarms, and the accounts
     /// beside it. Its ledger is verified: a past that was changed is an error.
     #[command(after_help = "\
 Examples:

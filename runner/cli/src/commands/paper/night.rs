@@ -77,7 +77,8 @@ pub(crate) fn given(session: &Session, text: &str) -> Given {
     }
 }
 
-/// Books the nights of an account; those of the night with the run `night_run` go to the remote store with it.
+/// Books the nights of an account; those of the night with the run `night_run` go to the remote store with
+/// it.
 pub(crate) fn book(
     session: &Session,
     name: &str,

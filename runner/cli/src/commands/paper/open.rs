@@ -57,7 +57,7 @@ pub(crate) struct OpenArgs {
     /// Halt when positions exceed this multiple of the net asset value.
     #[arg(long, value_name = "MULTIPLE")]
     pub max_gross: Option<f64>,
-    /// Halt when the training ended longer ago: `60d` [default: the age that the version was registered with].
+    /// Halt when the training ended longer ago: `60d` [default: the age that the version is registered with].
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub max_age: Option<Duration>,
     /// The probability that an account whose promise is kept is ever alarmed.
@@ -162,8 +162,11 @@ fn limits(args: &OpenArgs) -> Result<BTreeMap<String, f64>, Failure> {
         limits.insert(name.to_owned(), value);
     }
     if !(args.false_alarms > 0.0 && args.false_alarms <= 0.5) {
-        return Err(Failure::usage(format!("`--false-alarms {}` is no rate", args.false_alarms))
-            .hint("give one above 0, at most 0.5: 0.05 alarms at most one account of twenty whose promise is kept"));
+        return Err(
+            Failure::usage(format!("`--false-alarms {}` is no rate", args.false_alarms)).hint(
+                "give one above 0, at most 0.5: 0.05 is one of twenty accounts that keep their promise",
+            ),
+        );
     }
     Ok(limits)
 }

@@ -1,4 +1,4 @@
-//! What a person does to an account: `runner paper halt`, `resume`, `close`, `deposit` and `withdraw`.
+//! A person's acts on an account: `runner paper halt`, `resume`, `close`, `deposit` and `withdraw`.
 
 use crate::complete::{candidates, completed};
 use crate::output;

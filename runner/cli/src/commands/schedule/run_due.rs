@@ -385,7 +385,7 @@ impl PipelineWork<'_> {
             return Err(Failure::usage(format!(
                 "the last night of `{account}` is {last}: the data has no snapshot of {date}"
             ))
-            .hint("it may be late: `wait_for` waits for it; `runner schedule skip` settles a night without data"));
+            .hint("it may be late (`wait_for`); `runner schedule skip` settles a night without data"));
         };
         let line = night::line(&Entry::Night(Box::new(night.clone())));
         Ok(format!("{account}: {}", line.trim_end()))

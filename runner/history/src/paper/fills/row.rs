@@ -14,7 +14,7 @@ pub(super) struct Row {
     pub id: String,
     pub date: Date,
     pub time: Option<String>,
-    /// What was traded; `None` where the order alone says it.
+    /// The instrument traded; `None` where the order alone says it.
     pub of: Option<Traded>,
     /// Negative if sold.
     pub quantity: f64,
@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub multiplier: Option<f64>,
 }
 
-/// What was traded, in a broker's words.
+/// The instrument traded, in a broker's words.
 #[derive(Clone, Debug)]
 pub(super) struct Traded {
     pub kind: TradedKind,
