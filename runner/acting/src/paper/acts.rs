@@ -75,7 +75,9 @@ impl Papers<'_> {
     /// A version with the stages of its environment.
     pub(super) fn acts(&self, name: &StandIn) -> Result<Acts, Failure> {
         let archive = self.acting.archive;
-        let (run, stage) = origin(archive, &name.name)?;
+        let (run, stage) = origin(archive, &name.name).map_err(|err| {
+            err.hint("the nights of an account are booked where the runs of its policies are: in the home that opened it")
+        })?;
         let (digest, policy) = find_policy(archive, &name.name)?;
         if digest != name.digest {
             return Err(Failure::usage(format!(

@@ -7,7 +7,7 @@ use super::{Papers, Told};
 use crate::refused;
 use cache::{Artifact, ArtifactDigest};
 use datasets::{Date, SnapshotTime};
-use runner_engine::{Failure, exit};
+use runner_engine::{Failure, exit, text};
 use runner_history::paper::{
     Booking, Correction, Entry, Ledger, Night, Opened, PolicyMove, Position, Shadow, StandIn, Standing, Stop,
 };
@@ -120,10 +120,11 @@ fn due(
     let mut times: Vec<SnapshotTime> = Vec::new();
     match ledger.last_night() {
         Some(night) => account.resume(&kept(night)?.account)?,
-        None => {
-            account.begin(SnapshotTime::of_day(opened.from), opened.capital)?;
-            times.push(account.time());
-        }
+        None => match account.begin(SnapshotTime::of_day(opened.from), opened.capital) {
+            Ok(()) => times.push(account.time()),
+            // The data does not go so far yet.
+            Err(_) => return Ok(Vec::new()),
+        },
     }
     times.extend(account.left());
     let mut dates: Vec<Date> = times.iter().map(|time| time.date).collect();
@@ -187,7 +188,10 @@ impl<'a> Booked<'a> {
         let told = unmatched.iter().map(|order| {
             format!(
                 "the broker filled {} of the order {} in {}, and the model {}: the position is the model's",
-                order.real, order.order, order.of, order.model
+                text::figure(order.real),
+                order.order,
+                order.of,
+                text::figure(order.model)
             )
         });
         let notes = notes.into_iter().chain(told).collect();
@@ -428,7 +432,10 @@ impl<'a> Booked<'a> {
         let decision = account.decide()?;
         night.action = decision.text;
         night.orders = orders(&night.time, &decision.orders.orders)?;
+        // Each reason once, of however many orders.
         night.refused = decision.orders.refused.iter().map(ToString::to_string).collect();
+        night.refused.sort();
+        night.refused.dedup();
         Ok(())
     }
 

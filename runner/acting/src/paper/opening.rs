@@ -63,6 +63,17 @@ pub fn open(papers: &Papers<'_>, opening: &Opening) -> Result<(Opened, Vec<Strin
         ))
         .hint("let it begin later: a policy is judged on dates that it has not seen"));
     }
+    let most = opening.limits.get("max_age").copied().or(acts.max_age);
+    if let (Some(trained), Some(most)) = (acts.trained_until, most)
+        && f64::from(opening.from.0 - trained.0) > most
+    {
+        return Err(refused(format!(
+            "the policy was trained on dates until {trained}, and its `max_age` of {most} days is over on {}: \
+            the account would halt on its first night",
+            opening.from
+        ))
+        .hint("train it on newer dates, or give `--from` or, for nights that are rehearsed, `--now`"));
+    }
     let store = &papers.acting.archive.store;
     let env = papers.trained_env(&acts)?;
     let policy = &acts.trained.policy;
@@ -81,10 +92,10 @@ pub fn open(papers: &Papers<'_>, opening: &Opening) -> Result<(Opened, Vec<Strin
             {capital} it sees an account that it has never seen"
         ));
     }
-    let beside = match &opening.beside {
+    let beside: Vec<String> = match &opening.beside {
         Some(named) => {
             let checked = named.iter().map(|name| check_beside(papers, &acts, opening, name));
-            checked.collect::<Result<_, _>>()?
+            checked.collect::<Result<_, Failure>>()?
         }
         None => {
             let rules = RULES
@@ -97,9 +108,15 @@ pub fn open(papers: &Papers<'_>, opening: &Opening) -> Result<(Opened, Vec<Strin
     let samples = samples(store, &env, policy)?;
     let settings = PromiseSettings {
         false_alarm_rate: opening.false_alarm_rate,
-        ..PromiseSettings::default()
     };
     let promise = Promise::new(&samples.steps, samples.steps_a_year, &settings)?;
+    for name in beside.iter().filter(|name| Papers::follows(name)) {
+        if papers.version(name).is_err() {
+            notes.push(format!(
+                "`{name}` points to nothing yet: it runs beside the account once it does"
+            ));
+        }
+    }
     notes.extend(promise.caveat().map(ToOwned::to_owned));
     let promise = PromiseRecord {
         dates: samples.dates,
@@ -154,6 +171,12 @@ fn check_beside(papers: &Papers<'_>, acts: &Acts, opening: &Opening, name: &str)
             Ok(name.to_owned())
         }
         None if name == PREVIOUS || Papers::follows(name) => Ok(name.to_owned()),
-        None => Ok(papers.version(name)?.name),
+        None => match papers.version(name) {
+            Ok(version) => Ok(version.name),
+            Err(err) => Err(err.hint(format!(
+                "beside an account run the rules {}, `{PREVIOUS}`, NAME@ALIAS of a policy, and RUN/STAGE",
+                RULES.join(", ")
+            ))),
+        },
     }
 }

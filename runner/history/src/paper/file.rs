@@ -236,6 +236,18 @@ impl Ledger {
         check::stopped(&self.entries)
     }
 
+    /// True if nothing of what the last night decided is traded any more: the account is closed, or a person
+    /// has halted it since.
+    pub fn is_over(&self) -> bool {
+        let after = self
+            .entries
+            .iter()
+            .rev()
+            .take_while(|entry| !matches!(entry, Entry::Night(_)));
+        let by_person = |entry: &Entry| matches!(entry, Entry::Halted(stop) if stop.by == "person");
+        self.is_closed() || self.stopped().is_some() && after.clone().any(by_person)
+    }
+
     /// True if the account is closed.
     pub fn is_closed(&self) -> bool {
         matches!(self.entries.last(), Some(Entry::Closed(_)))

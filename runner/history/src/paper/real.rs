@@ -78,6 +78,9 @@ pub struct Unmatched {
     pub model: f64,
 }
 
+/// The number of nights for which an order that was filled otherwise is told.
+const TOLD: usize = 5;
+
 /// The model's fill of an order, from the bookings of the next night.
 fn model_fill(order: &Order, orders: &[Order], next: &Night) -> Option<ModelFill> {
     let sign = if order.side == "sell" { -1.0 } else { 1.0 };
@@ -163,6 +166,7 @@ pub(super) fn unmatched(entries: &[Entry], date: Option<Date>) -> Vec<Unmatched>
         .filter(|ordered| ordered.filled > 0.0)
         .map(|ordered| ordered.night)
         .collect();
+    let recent = nights.iter().rev().nth(TOLD).map(|(_, night)| night.date);
     let mut all = Vec::new();
     for (_, night) in &nights {
         let Some((_, next)) = nights
@@ -178,7 +182,10 @@ pub(super) fn unmatched(entries: &[Entry], date: Option<Date>) -> Vec<Unmatched>
             }
             let real = orders.get(&order.id).map_or(0.0, |ordered| ordered.filled);
             let model = model_fill(order, &night.orders, next).map_or(0.0, |model| model.quantity);
-            if (real - model).abs() > 1e-9 * real.max(model) {
+            // An order that is sized anew at its fill is filled as it was sent.
+            let is_whole = |quantity: f64| (real - quantity).abs() <= 1e-9 * real.max(quantity);
+            let differs = !is_whole(model) && !(model > 0.0 && is_whole(order.quantity));
+            if differs && Some(night.date) >= recent {
                 all.push(Unmatched {
                     order: order.id.clone(),
                     of: order.of.to_string(),

@@ -156,8 +156,8 @@ fn trades(nights: &[&Night]) -> String {
                 night.time,
                 booking.of.as_ref().map(ToString::to_string),
                 booking.cause.name(),
-                text::figure(booking.quantity),
-                booking.price.map(text::figure),
+                exact(booking.quantity),
+                booking.price.map(exact),
                 money(booking.cash),
                 money(booking.commission),
             ]
@@ -181,8 +181,8 @@ fn positions(positions: &[Position]) -> String {
         .map(|position| {
             row![
                 position.of.to_string(),
-                text::figure(position.quantity),
-                position.mark.map(text::figure),
+                exact(position.quantity),
+                position.mark.map(exact),
                 money(position.value),
             ]
         })
@@ -264,4 +264,10 @@ fn events(period: &[Entry]) -> String {
     };
     let rows: Vec<Vec<String>> = period.iter().filter_map(event).collect();
     text::block(&["EVENTS", "event", ""], &rows, &[])
+}
+
+/// A number to eight decimals, without zeros at its end: a price times a quantity is the cash beside it.
+fn exact(value: f64) -> String {
+    let text = format!("{value:.8}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

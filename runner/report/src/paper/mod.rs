@@ -33,7 +33,9 @@ pub fn paper_account(ledger: &Ledger) -> String {
     out.push_str(&events(ledger, &nights));
     if let Some(night) = nights.last() {
         out.push_str(&positions(night));
-        out.push_str(&orders(night));
+        if !ledger.is_over() {
+            out.push_str(&orders(night));
+        }
     }
     out.push_str(&fills(ledger, &nights));
     out.push_str(&costs(&nights));
@@ -72,14 +74,7 @@ fn limit(promise: &PromiseRecord) -> Option<f64> {
 
 /// The drawdown at each night: the loss since the highest value before, as a fraction.
 fn fall(nights: &[&Night]) -> Vec<f64> {
-    let mut peak: f64 = 1.0;
-    let growths = nights.iter().map(|night| night.standing.growth);
-    growths
-        .map(|growth| {
-            peak = peak.max(growth);
-            1.0 - growth / peak
-        })
-        .collect()
+    nights.iter().map(|night| night.drawdown).collect()
 }
 
 fn status(ledger: &Ledger, nights: &[&Night]) -> String {
@@ -97,7 +92,7 @@ fn status(ledger: &Ledger, nights: &[&Night]) -> String {
         figure(opened.capital),
         opened.from
     );
-    if let Some(stop) = ledger.stopped() {
+    if let Some(stop) = ledger.stopped().filter(|_| !ledger.is_closed()) {
         let _ = write!(
             out,
             "; halted on {} by {}: {}. <code>runner paper resume {}</code> lets it act again",

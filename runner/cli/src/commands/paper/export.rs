@@ -25,7 +25,7 @@ pub(crate) enum LedgerFormat {
     Statement,
 }
 
-/// Write the ledger of a paper account as a file that other programs read.
+/// Write the ledger of an account as a file for other programs.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

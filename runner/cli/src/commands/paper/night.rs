@@ -16,7 +16,7 @@ use runner_history::paper::{Entry, Ledger, lock};
 use runner_history::policies::Registry;
 use serde_json::json;
 
-/// Book the nights that are due: fill last night's orders, mark the book, decide anew.
+/// Book the nights that are due: fill orders, mark the book, decide anew.
 ///
 /// The stages between the data and the policy's environment run again on the data up to each night, from the
 /// cache but for what is new. A night that is booked is never booked again.
@@ -62,9 +62,10 @@ pub(super) fn run(session: &Session, args: &RunArgs) -> Result<(), Failure> {
     let entries = book(session, &args.name, &nightly, &interrupt::control()?, None)?;
     match session.json {
         true => output::print_json(&json!({ "account": args.name, "entries": entries })),
-        false if entries.is_empty() => {
-            output::print(&format!("{}: no night is due until {}\n", args.name, nightly.until))
-        }
+        false if entries.is_empty() => output::print(&format!(
+            "{}: nothing to book: no night is due until {}, or the data goes no further\n",
+            args.name, nightly.until
+        )),
         false => output::print(&entries.iter().map(line).collect::<String>()),
     }
 }
@@ -110,8 +111,13 @@ pub(crate) fn book(
     for entry in &entries {
         match entry {
             Entry::Halted(stop) => output::warn(&format!(
-                "{name} is halted ({}): {}; `runner paper resume {name} --why …` lets it act again",
-                stop.by, stop.why
+                "{name} is halted ({}): {}; `runner paper resume {name} --why …` lets it act again{}",
+                stop.by,
+                stop.why,
+                match stop.by.as_str() {
+                    "max_age" => ", once a newer version is there",
+                    _ => "",
+                }
             )),
             Entry::Correction(correction) => output::warn(&format!(
                 "{name}: the data of {} was restated ({}); what is booked stays",

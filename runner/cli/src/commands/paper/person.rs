@@ -7,6 +7,9 @@ use clap::Args;
 use runner_engine::Failure;
 use runner_history::paper::{Change, Entry, Ledger, Night, Stop, lock};
 
+/// The largest deposit, in net asset values of the account.
+const MOST: f64 = 100.0;
+
 /// An account, and a reason.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WhyArgs {
@@ -25,6 +28,7 @@ pub(crate) struct AmountArgs {
     #[arg(add = completed(candidates::accounts))]
     pub name: String,
     /// The amount, above 0, in the currency of the account.
+    #[arg(allow_negative_numbers = true)]
     pub amount: f64,
     /// The reason, which the ledger keeps.
     #[arg(long, value_name = "TEXT")]
@@ -45,6 +49,10 @@ fn add(
             .hint("try again when it is done"));
     };
     let mut ledger = Ledger::read(home, name)?;
+    if ledger.is_closed() {
+        return Err(Failure::usage(format!("the account `{name}` is closed"))
+            .hint("`runner paper open` opens another one"));
+    }
     let night = ledger.last_night().cloned().ok_or_else(|| {
         Failure::usage(format!("`{name}` has no night yet"))
             .hint("`runner paper run` books the first one; the capital is given when it is opened")
@@ -125,6 +133,14 @@ pub(super) fn transfer(session: &Session, args: &AmountArgs, sign: f64) -> Resul
             true => book.nav + moved,
             false => (book.cash - book.margin).min(book.nav) + moved,
         };
+        if amount > MOST * book.nav {
+            return Err(Failure::usage(format!(
+                "{:.2} is more than {MOST} times the net asset value of {:.2}",
+                args.amount, book.nav
+            ))
+            .hint("deposit it in parts, if it is meant"));
+        }
+        let free = free.max(0.0);
         if amount < 0.0 && -amount >= free {
             return Err(Failure::usage(format!(
                 "{:.2} cannot be withdrawn: {free:.2} is free after the night {}",
@@ -138,6 +154,9 @@ pub(super) fn transfer(session: &Session, args: &AmountArgs, sign: f64) -> Resul
             why: args.why.clone(),
         }))
     };
-    let said = if sign > 0.0 { "deposited" } else { "withdrawn" };
-    add(session, &args.name, entry, said)
+    let said = match sign > 0.0 {
+        true => format!("{:.2} deposited, to be booked with the next one,", args.amount),
+        false => format!("{:.2} withdrawn, to be booked with the next one,", args.amount),
+    };
+    add(session, &args.name, entry, &said)
 }

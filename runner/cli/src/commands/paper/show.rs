@@ -151,9 +151,15 @@ pub(super) fn page(ledger: &Ledger, last: usize) -> String {
             None => String::new(),
         },
     ));
-    out.push_str(&format!("decided: {}\n", night.action));
+    let is_over = ledger.is_over();
+    out.push_str(&match is_over {
+        true => "decided: nothing that is traded any more\n".to_owned(),
+        false => format!("decided: {}\n", night.action),
+    });
     out.push_str(&positions(&night.book.positions));
-    out.push_str(&orders(&night.orders));
+    if !is_over {
+        out.push_str(&orders(&night.orders));
+    }
     for refused in night.refused.iter().chain(&night.notes) {
         out.push_str(&format!("note: {refused}\n"));
     }
@@ -165,7 +171,7 @@ pub(super) fn page(ledger: &Ledger, last: usize) -> String {
             row![
                 name,
                 shadow.policy.as_ref().map(|policy| policy.name.as_str()),
-                shadow.since,
+                ledger.nights().nth(shadow.since).map(|night| night.time.as_str()),
                 money(shadow.nav),
                 percent(shadow.nav / opened.capital - 1.0),
             ]

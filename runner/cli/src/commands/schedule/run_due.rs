@@ -45,7 +45,7 @@ Examples:
   runner schedule run-due nightly.yaml
   runner schedule run-due nightly.yaml --retry-after 1h
   runner schedule run-due nightly.yaml --now 2026-11-27T23:30:00Z    # a rehearsal: does not wait
-  runner schedule run-due nightly.yaml --catch-up all                # however many nights were missed")]
+  runner schedule run-due nightly.yaml --catch-up all    # however many nights were missed")]
 pub(crate) struct RunDueArgs {
     #[command(flatten)]
     pub scheduled: ScheduledArgs,

@@ -26,7 +26,7 @@ pub(crate) struct NextArgs {
     pub count: usize,
 }
 
-/// Print the history of nights: due, started, ended, status, run, note, and the reason of each failure.
+/// Print the history of nights, with the reason of each failure.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
