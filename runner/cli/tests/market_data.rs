@@ -1,5 +1,7 @@
 //! The pipelines on market data, with the real stage kinds.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[path = "../../../tests/requirements.rs"]
 mod requirements;
 

@@ -275,7 +275,7 @@ fn a_server_runs_nights() {
 fn failed_nights_are_listed_and_run_again() {
     let (today, project) = (today(), Project::new(""));
     let text = pipeline("nightly")
-        .block("schedule", &format!("{{ at: '00:00', from: {} }}", today.plus(-1)))
+        .block("schedule", format!("{{ at: '00:00', from: {} }}", today.plus(-1)))
         .run(
             "a",
             &format!("test -e {} && touch ${{outputs.x}}", project.path("ok").display()),

@@ -184,8 +184,8 @@ pub(super) fn unmatched(entries: &[Entry], date: Option<Date>) -> Vec<Unmatched>
             let model = model_fill(order, &night.orders, next).map_or(0.0, |model| model.quantity);
             // An order that is sized anew at its fill is filled as it was sent.
             let is_whole = |quantity: f64| (real - quantity).abs() <= 1e-9 * real.max(quantity);
-            let differs = !is_whole(model) && !(model > 0.0 && is_whole(order.quantity));
-            if differs && Some(night.date) >= recent {
+            let is_filled = is_whole(model) || model > 0.0 && is_whole(order.quantity);
+            if !is_filled && Some(night.date) >= recent {
                 all.push(Unmatched {
                     order: order.id.clone(),
                     of: order.of.to_string(),

@@ -329,7 +329,7 @@ mod tests {
     fn outcomes() {
         let outcome = |rules: &Forward, mean: f64, nights: usize| {
             let entry = |n: usize| {
-                let noise = if n % 2 == 0 { 0.004 } else { -0.004 };
+                let noise = if n.is_multiple_of(2) { 0.004 } else { -0.004 };
                 night(n, 1, 0.0, Some((2, 0, mean + noise)))
             };
             let entries: Vec<Entry> = (0..=nights).map(entry).collect();
@@ -364,7 +364,7 @@ mod tests {
             let now = chrono::DateTime::UNIX_EPOCH;
             registry.register("desk", digest(version), from, None, now).unwrap();
             let entry = |n: usize| {
-                let noise = if n % 2 == 0 { 0.004 } else { -0.004 };
+                let noise = if n.is_multiple_of(2) { 0.004 } else { -0.004 };
                 night(n, led, 0.0, Some((beside, 0, mean + noise)))
             };
             let entries: Vec<Entry> = (0..=70).map(entry).collect();

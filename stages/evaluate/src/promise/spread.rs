@@ -104,7 +104,9 @@ mod tests {
                 last
             })
             .collect();
-        for series in [&[0..240][..], &[0..60, 60..180, 180..240]] {
+        let whole = std::iter::once(0..240).collect();
+        for series in [whole, vec![0..60, 60..180, 180..240]] {
+            let series: &[Range<usize>] = &series;
             let mean = values.iter().sum::<f64>() / 240.0;
             let exact = bootstrap_variance(&values, series, mean, 8.0).sqrt();
             let mut resample = || {

@@ -26,7 +26,7 @@ fn restless(workplace: &mut Workplace, memory: bool, seed: u64) {
         obs_dim: spec.obs_dim(),
         head: ActionHead::of(&spec.action_space),
         activation: Activation::Tanh,
-        lstm: memory.then(|| Lstm {
+        lstm: memory.then_some(Lstm {
             hidden: 8,
             critic: Critic::Separate,
             layers: 1,

@@ -39,7 +39,6 @@ fn world(seed: u64, until: Option<Date>) -> PanelSource {
             half_life: 3.0,
             noise: 0.2,
             until,
-            ..Edge::default()
         },
         ..PanelParameters::default()
     };
