@@ -556,7 +556,9 @@ fn what_cannot_be_decided_is_refused() {
     ");
     let late = act(&project, &document("2019-06-13", 1));
     assert_eq!(late["filled"]["skipped"], 2);
-    assert_eq!(late["account"]["positions"][0]["quantity"], 1.0);
+    // A fraction of the value, which costs have left smaller.
+    let quantity = late["account"]["positions"][0]["quantity"].as_f64().unwrap();
+    assert!((quantity - 1.0).abs() < 0.002, "{quantity}");
     let notes = late["notes"]
         .as_array()
         .unwrap()

@@ -204,7 +204,7 @@ fn an_end_that_is_gone_and_a_ledger_that_was_written_anew_are_found() {
     std::fs::write(&path, shorter).unwrap();
     let err = Ledger::read(dir.path(), "a").unwrap_err();
     assert!(
-        err.message.ends_with("line 5: 2 entries that followed line 4 are gone"),
+        err.message.ends_with("line 5: 2 lines that followed line 4 are gone"),
         "{err}"
     );
     assert_eq!(err.code, exit::MACHINE_FAILED);
