@@ -76,7 +76,9 @@ impl Papers<'_> {
     pub(super) fn acts(&self, name: &StandIn) -> Result<Acts, Failure> {
         let archive = self.acting.archive;
         let (run, stage) = origin(archive, &name.name).map_err(|err| {
-            err.hint("the nights of an account are booked where the runs of its policies are: in the home that opened it")
+            err.hint(
+                "nights are booked where the runs of the account's policies are: in the home that opened it",
+            )
         })?;
         let (digest, policy) = find_policy(archive, &name.name)?;
         if digest != name.digest {

@@ -38,6 +38,7 @@ market_config! {
         /// The costs of a change of position.
         pub costs: TableCosts = TableCosts::default(),
         /// With `price`: the row whose price a change of position is made at.
+        #[serde(skip_serializing_if = "stages_core::is_default")]
         pub fill: TableFill = TableFill::Row,
         /// The reward: an expression over quantities of the step and columns of the row that it leads to, or,
         /// with `price`, settings. Without it: with `price` the default settings, else what the step paid
@@ -91,10 +92,11 @@ stages_core::settings! {
 }
 
 /// The row whose price a change of position is made at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TableFill {
     /// The row that the decision sees.
+    #[default]
     Row,
     /// The next row; until then the position is that of before.
     NextRow,
