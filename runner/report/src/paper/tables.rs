@@ -260,7 +260,7 @@ pub(super) fn last_nights(nights: &[&Night]) -> String {
         "policy",
         "decision",
         "orders",
-        "not filled",
+        "notes",
     ];
     section("<h3>Nights</h3>", &head, &rows)
 }

@@ -16,7 +16,7 @@ use runner_history::paper::{Entry, Ledger, lock};
 use runner_history::policies::Registry;
 use serde_json::json;
 
-/// Book the nights that are due: fill orders, mark the book, decide anew.
+/// Book the nights that are due: fill, mark, decide anew.
 ///
 /// The stages between the data and the policy's environment run again on the data up to each night, from the
 /// cache but for what is new. A night that is booked is never booked again.

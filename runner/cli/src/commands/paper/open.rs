@@ -16,7 +16,7 @@ use runner_history::policies::{Registry, check_policy_name};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Open an account: a policy, its capital, and the promise of its backtests.
+/// Open an account: a policy, its capital, and what is promised.
 ///
 /// The promise is fixed now: the policy plays the validation and test dates of its training once more, with
 /// fills at the next snapshot. Nights are booked by `runner paper run`, or by `then: { paper: NAME }` of a
