@@ -112,6 +112,12 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
         decided(run, decision);
         return;
     }
+    if let Event::Booked { account, .. } = &stamped.event {
+        if !run.accounts.contains(account) {
+            run.accounts.push(account.clone());
+        }
+        return;
+    }
     let elapsed = (stamped.time - run.started).num_milliseconds() as f64 / 1e3;
     run.seconds = run.seconds.max(elapsed);
     let find = |run, name: &str| stage(run, *index.get(name)?);
