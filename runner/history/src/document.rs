@@ -4,7 +4,7 @@ use cache::{checksummed, regular_file, shared};
 use runner_engine::Failure;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{DirEntry, File};
+use std::fs::{DirEntry, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 
@@ -27,6 +27,32 @@ pub fn unwritable(path: &Path) -> impl Fn(io::Error) -> Failure + Copy {
     move |err| {
         Failure::at("cannot write", path)(err)
             .hint("set `RUNNER_HOME` to a writable directory with free disk space")
+    }
+}
+
+/// A lock in a directory, released when dropped: its holder alone changes what the lock is named after.
+#[derive(Debug)]
+pub struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // Closing the file also releases the lock, but only once no recently forked child holds a copy of it.
+        let _ = self.0.unlock();
+    }
+}
+
+/// Takes the lock `NAME.lock` in a directory, which need not exist; `None` if another process holds it.
+pub(crate) fn lock(dir: &Path, name: &str) -> Result<Option<Locked>, Failure> {
+    let path = dir.join(format!("{name}.lock"));
+    let failed = unwritable(&path);
+    shared::create_dir_all(dir).map_err(failed)?;
+    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    // Only the file's owner can share it.
+    let _ = shared::share_file(&path);
+    match file.try_lock() {
+        Ok(()) => Ok(Some(Locked(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(err)) => Err(failed(err)),
     }
 }
 

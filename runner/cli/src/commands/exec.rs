@@ -78,7 +78,7 @@ pub(crate) struct ExecArgs {
     #[arg(long, value_enum, value_name = "CHECK")]
     pub check: Option<RunCheck>,
     /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`].
-    /// What a stage or this requires is required.
+    /// A requirement of a stage, or of this, is required.
     #[arg(long, value_name = "HOW", value_parser = isolation())]
     pub isolation: Option<Isolation>,
     /// Refuse pipelines with stages that run external programs (`run:`).

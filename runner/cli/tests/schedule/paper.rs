@@ -293,7 +293,7 @@ fn season(nights: usize, trouble: bool) -> Desk {
     desk
 }
 
-/// What a season's ledger holds.
+/// The proof of a season's ledger: its entries, and their sum.
 fn proved(desk: &Desk, nights: usize) {
     let lines: Vec<Value> = desk
         .ledger()

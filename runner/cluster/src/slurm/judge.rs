@@ -7,7 +7,7 @@ use stages_core::StageError;
 use stages_core::error::Cause;
 use std::time::Duration;
 
-/// What is known of a job.
+/// The facts known of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence<'a> {
     /// Its result, [`Message::Done`] or [`Message::Failed`].

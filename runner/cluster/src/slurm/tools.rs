@@ -113,7 +113,7 @@ fn read(file: &mut File) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// What a command complains about, on one line.
+/// The complaint of a command, on one line.
 fn lines(text: &str) -> String {
     let bare = |line: &str| {
         let (_, rest) = line.split_once("error: ").unwrap_or(("", line));

@@ -19,7 +19,7 @@ pub(crate) fn kinds() -> &'static [Box<dyn AnyStage>] {
 pub(crate) struct CountConfig {
     /// The number of steps, of 50 ms each.
     pub steps: u64,
-    /// What it does instead of counting.
+    /// The act in place of counting.
     pub act: String,
     /// A name.
     pub name: String,

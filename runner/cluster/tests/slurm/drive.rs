@@ -49,7 +49,7 @@ impl<'a> Driven<'a> {
         Running(self.slurm.at(&mut command).spawn().unwrap())
     }
 
-    /// What a run of jobs tells, sorted.
+    /// The messages of a run of jobs, sorted.
     pub(crate) fn run(&self, jobs: &[impl AsRef<str>]) -> String {
         self.start(jobs).end()
     }

@@ -6,12 +6,12 @@ use super::{
     Booking, Entry, FittedCosts, Night, Opened, Reported, SlippageTable, StandIn, Stop, Unmatched, costs,
     real, slippage, sums,
 };
-use crate::document;
+use crate::document::{self, Locked};
 use crate::policies::check_policy_name;
 use cache::{regular_file, shared};
 use runner_engine::{Failure, text};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -36,17 +36,6 @@ pub(super) struct Head {
     pub hash: String,
 }
 
-/// The lock of an account, released when dropped: its holder adds entries.
-#[derive(Debug)]
-pub struct LedgerLock(File);
-
-impl Drop for LedgerLock {
-    fn drop(&mut self) {
-        // Closing the file also releases the lock, but only once no recently forked child holds a copy of it.
-        let _ = self.0.unlock();
-    }
-}
-
 fn folder(home: &Path) -> PathBuf {
     home.join("paper")
 }
@@ -64,19 +53,8 @@ pub(super) fn head_path(home: &Path, name: &str) -> PathBuf {
 ///
 /// # Errors
 /// If the lock file cannot be made.
-pub fn lock(home: &Path, name: &str) -> Result<Option<LedgerLock>, Failure> {
-    let folder = folder(home);
-    let path = folder.join(format!("{name}.lock"));
-    let failed = document::unwritable(&path);
-    shared::create_dir_all(&folder).map_err(failed)?;
-    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-    // Only the file's owner can share it.
-    let _ = shared::share_file(&path);
-    match file.try_lock() {
-        Ok(()) => Ok(Some(LedgerLock(file))),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(err)) => Err(failed(err)),
-    }
+pub fn lock(home: &Path, name: &str) -> Result<Option<Locked>, Failure> {
+    document::lock(&folder(home), name)
 }
 
 impl Ledger {

@@ -33,7 +33,7 @@ mod sync_tests;
 mod tests;
 
 pub use costs::{FEWEST_FILLS, Fit, FittedCosts, KindCosts};
-pub use file::{Ledger, LedgerLock, lock};
+pub use file::{Ledger, lock};
 pub use fills::{FillFile, FillLayout};
 pub use kept::{kept, kept_for_accounts};
 pub use model::{

@@ -6,14 +6,14 @@
 
 use super::due::Due;
 use super::night::{Night, NightStatus};
-use crate::document;
+use crate::document::{self, Locked};
 use crate::reader::{is_running, list, load};
 use cache::{checksummed, regular_file, shared};
 use chrono::{DateTime, TimeDelta, Utc};
 use runner_engine::{Failure, RunStatus, timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -104,30 +104,9 @@ pub fn names(home: &Path) -> Result<Vec<String>, Failure> {
     Ok(names.map(ToOwned::to_owned).collect())
 }
 
-/// The lock of a schedule, released when dropped: its holder runs the nights.
-pub(super) struct ScheduleLock(File);
-
-impl Drop for ScheduleLock {
-    fn drop(&mut self) {
-        // Closing the file also releases the lock, but only once no recently forked child holds a copy of it.
-        let _ = self.0.unlock();
-    }
-}
-
 /// Locks a schedule; `None` if another process holds the lock.
-pub(super) fn lock(home: &Path, name: &str) -> Result<Option<ScheduleLock>, Failure> {
-    let folder = folder(home);
-    let path = folder.join(format!("{name}.lock"));
-    let failed = document::unwritable(&path);
-    shared::create_dir_all(&folder).map_err(failed)?;
-    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-    // Only the file's owner can share it.
-    let _ = shared::share_file(&path);
-    match file.try_lock() {
-        Ok(()) => Ok(Some(ScheduleLock(file))),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(err)) => Err(failed(err)),
-    }
+pub(super) fn lock(home: &Path, name: &str) -> Result<Option<Locked>, Failure> {
+    document::lock(&folder(home), name)
 }
 
 impl NightLog {

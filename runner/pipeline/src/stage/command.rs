@@ -68,7 +68,7 @@ pub struct Command {
     pub python: Option<PythonCall>,
 }
 
-/// What the record of a command leaves out, and a program on another machine needs.
+/// The parts of a command that its record leaves out, and a program on another machine needs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Unrecorded {
     files: Vec<Source>,

@@ -153,7 +153,7 @@ impl Study {
         self.is_done
     }
 
-    /// What is decided next.
+    /// The next decision.
     fn decide(&mut self) -> Result<Step, Next> {
         if let Some(step) = self.wave.front() {
             return Ok(*step);

@@ -296,7 +296,7 @@ fn tables_are_the_backtest_that_fills_at_the_next_row() {
     }
 }
 
-/// What is paid in or out is no return, and the account goes on.
+/// Capital that is paid in or out is no return, and the account goes on.
 #[test]
 fn transfers_are_no_returns() {
     let mut workplace = stocks_workplace(&[panel(200, 4, 2, 5)], &StocksConfig::default());

@@ -1,4 +1,4 @@
-//! What runs that were killed have left: results to collect, and jobs in the queue to follow.
+//! The remains of runs that were killed: results to collect, and jobs in the queue to follow.
 
 use super::super::files::{self, Member};
 use super::super::missing;

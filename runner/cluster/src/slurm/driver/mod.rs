@@ -194,7 +194,7 @@ pub(super) struct Driver {
     /// The next job whose events are read.
     turn: (String, u32),
     counter: u32,
-    /// What has been told once.
+    /// The messages that have been told once.
     told: BTreeSet<String>,
     cleaned: Instant,
     spent: Vec<(PathBuf, Vec<ActionKey>)>,

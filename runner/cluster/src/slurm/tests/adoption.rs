@@ -1,4 +1,4 @@
-//! What a run that was killed has left.
+//! The remains of a run that was killed.
 
 use super::super::files::{self, NewJob};
 use super::*;
