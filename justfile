@@ -43,3 +43,9 @@ deps:
 # Spelling
 typos:
     typos
+
+# The book, in target/book; needs mdBook (`cargo install mdbook`)
+book:
+    cargo run --release -- reference docs/reference
+    mdbook build docs --dest-dir ../target/book
+    python3 .ci/book.py target/book

@@ -1,4 +1,4 @@
-//! The examples of README.md and docs/*.md. Every block says what it is by the tag of its fence:
+//! The examples of README.md and of the pages in docs/. Every block says what it is by the tag of its fence:
 //!
 //! | tag | |
 //! | --- | --- |
@@ -12,7 +12,7 @@
 
 use runner_pipeline::{LoadOptions, PipelineErrors, load};
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A block of a page.
@@ -30,16 +30,25 @@ impl Example {
     }
 }
 
+/// The pages below a folder, but those that are written by the program.
+fn pages_below(folder: &Path, pages: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let is_written = path.ends_with("docs/reference");
+        if path.is_dir() && !is_written {
+            pages_below(&path, pages);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            pages.push(path);
+        }
+    }
+}
+
 fn examples() -> Vec<Example> {
     let root = Path::new("../..");
-    let mut pages = vec!["README.md".to_owned()];
-    let docs = std::fs::read_dir(root.join("docs")).unwrap();
-    let names = docs.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    pages.extend(
-        names
-            .filter(|name| name.ends_with(".md"))
-            .map(|name| format!("docs/{name}")),
-    );
+    let mut found = vec![root.join("README.md")];
+    pages_below(&root.join("docs"), &mut found);
+    let name = |path: PathBuf| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+    let mut pages: Vec<String> = found.into_iter().map(name).collect();
     pages.sort();
     let mut all = Vec::new();
     for page in pages {
