@@ -12,9 +12,11 @@ check:
 test *ARGS:
     cargo test --release --workspace {{ARGS}}
 
-# What the tests skip by default: proofs of learning, the table of faults, long fuzzing
+# What the tests skip by default: proofs of learning, a year of nights, the table of faults, long fuzzing
 test-long:
-    cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1
+    cargo test --release --workspace --lib -- --ignored --nocapture --test-threads 1 learning off_policy erl a2c promise::tests::table
+    cargo test --release --workspace --test reasoning -- --ignored --nocapture --test-threads 1
+    cargo test --release --workspace --test schedule -- --ignored --nocapture
     cargo test --release --workspace --test faults -- --ignored --nocapture
     cargo test --release --workspace --test cluster -- --ignored --nocapture --test-threads 1
     cargo test --release --workspace --test fuzz -- --ignored --nocapture

@@ -29,14 +29,14 @@ def block(document, language, text):
 
 @pytest.fixture(scope="module")
 def options(tmp_path_factory):
-    """The directory in which the first block of python.md has run the main job, small, and what the block defined."""
+    """The directory in which the first block of guides/python.md has run the main job, small, and what the block defined."""
     directory = tmp_path_factory.mktemp("docs")
     (directory / ".runner").mkdir()
     (directory / "pipelines").symlink_to(ROOT / "pipelines")
     names, before = {}, Path.cwd()
     os.chdir(directory)
     try:
-        exec(block("python.md", "python", "runner.exec("), names)
+        exec(block("guides/python.md", "python", "runner.exec("), names)
     finally:
         os.chdir(before)
     return directory, names
@@ -67,7 +67,7 @@ def test_policies(options, monkeypatch):
     directory, names = options
     monkeypatch.chdir(directory)
     names = dict(names)
-    exec(block("python.md", "python", "policy.predict("), names)
+    exec(block("guides/python.md", "python", "policy.predict("), names)
     assert names["starts"][0]
 
 
@@ -75,7 +75,7 @@ def test_maskable_ppo(options, monkeypatch):
     pytest.importorskip("sb3_contrib")
     directory, _ = options
     monkeypatch.chdir(directory)
-    exec(block("python.md", "python", "MaskablePPO").replace("1_000_000", "1_000"), {})
+    exec(block("guides/python.md", "python", "MaskablePPO").replace("1_000_000", "1_000"), {})
 
 
 def pipeline(document, text, directory, stages):
@@ -150,7 +150,7 @@ def test_environments_of_ones_own(tmp_path):
     (tmp_path / "prices.csv").write_text("1.0\n2.0\n3.0\n", encoding="utf-8")
     train = {"total_timesteps": 256, "n_envs": 4, "n_steps": 16, "batch_size": 32, "n_epochs": 1}
     stages = "".join(f"  train_{name}: {{ uses: train/ppo, needs: {{ env: {name} }}, with: {train} }}\n" for name in ("env", "own"))
-    file = pipeline("python.md", "id: CartPole-v1", tmp_path, stages)
+    file = pipeline("guides/python.md", "id: CartPole-v1", tmp_path, stages)
     run = runner.exec(file, directory=tmp_path, progress=False)
     assert {stage.status for stage in run.stages.values()} == {"ran"}
     envs = runner.load_env(run["own"], 3)
@@ -173,7 +173,7 @@ def train(ctx, env, total_timesteps):
 
 
 def test_policies_of_ones_own(tmp_path):
-    (tmp_path / "my_agent.py").write_text(block("python.md", "python", "def load(path, spec)") + TRAIN, encoding="utf-8")
+    (tmp_path / "my_agent.py").write_text(block("guides/python.md", "python", "def load(path, spec)") + TRAIN, encoding="utf-8")
     (tmp_path / ".runner").mkdir()
     train = {"call": "my_agent:train", "python": sys.executable, "total_timesteps": 64, "seed": 1}
     stages = {

@@ -185,7 +185,12 @@ fn planned(text: &str, layout: Option<&str>) -> Result<(), PipelineErrors> {
     let Err(mut errors) = load(&path, &options) else {
         return Ok(());
     };
-    let absent = ["there is no file or directory", "no file matches", "there is no folder"];
+    let absent = [
+        "there is no file or directory",
+        "no file matches",
+        "there is no folder",
+        "No such file or directory",
+    ];
     errors
         .0
         .retain(|error| !absent.iter().any(|text| error.message.contains(text)));

@@ -17,7 +17,7 @@ pub fn find(home: &Path, name: Option<&str>) -> Result<Record, Failure> {
     let Some(name) = name else {
         let none = || {
             Failure::usage(format!("there are no searches in `{}`", home.display()))
-                .hint("`runner exec` of a pipeline with `search:` makes one (docs/search.md)")
+                .hint("`runner exec` of a pipeline with `search:` makes one (docs/guides/search.md)")
         };
         return all.into_iter().next().ok_or_else(none);
     };

@@ -15,7 +15,7 @@ from driver_tables import Refused, to_table, write_table
 
 
 class Context:
-    """What a function is given first: see docs/python.md."""
+    """What a function is given first: see docs/guides/python-stages.md."""
 
     def __init__(self, request):
         self.seed = request["seed"]
