@@ -1,5 +1,5 @@
 //! Surfaces of real and simulated chains: the share of quotes between bid and ask, and arbitrage on a dense
-//! grid. The table of docs/numerics.md is what this prints.
+//! grid. The shares of docs/concepts/option-numerics.md are what this prints.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 

@@ -1,5 +1,5 @@
-//! Volatilities and deltas of vendors beside ours, on the rows that have both. The table of docs/numerics.md
-//! is what this prints.
+//! Volatilities and deltas of vendors beside ours, on the rows that have both. The medians of
+//! docs/concepts/option-numerics.md are what this prints.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 

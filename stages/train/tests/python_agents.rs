@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 
-/// The example of docs/agents.md.
+/// The example of docs/guides/own-agents.md.
 const EVOLUTION: &str = include_str!("../../../docs/agents/evolution.py");
 
 /// The interpreter, or a message.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The example of docs/agents.md.
+/// The example of docs/guides/own-agents.md.
 const EVOLUTION: &str = include_str!("../../../../docs/agents/evolution.py");
 
 /// A function of `my_agent.py` on an environment, and a backtest of what it returns.

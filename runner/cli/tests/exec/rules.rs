@@ -1,13 +1,13 @@
-//! Rules as policies: the examples of docs/rules.md, mistakes at plan time, `policy show`, `policy act` and
-//! the look-ahead check.
+//! Rules as policies: the examples of docs/guides/rules.md, mistakes at plan time, `policy show`, `policy
+//! act` and the look-ahead check.
 
 use crate::Project;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The block of docs/rules.md that has a stage of this name, as stages of a pipeline.
+/// The block of docs/guides/rules.md that has a stage of this name, as stages of a pipeline.
 fn documented(stage: &str) -> String {
-    let page = std::fs::read_to_string("../../docs/rules.md").unwrap();
+    let page = std::fs::read_to_string("../../docs/guides/rules.md").unwrap();
     let mut blocks = page
         .split("```yaml\n")
         .skip(1)

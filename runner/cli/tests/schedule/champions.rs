@@ -511,7 +511,7 @@ fn a_rule_is_a_champion_against_trained_challengers_and_the_other_way_round() {
     assert!(log[9]["decision"].as_str().unwrap().contains("desk@2"), "{}", log[9]);
 }
 
-/// The example of docs/agents.md.
+/// A policy with a memory, in Python.
 const TRANSFORMER: &str = "{ uses: train/python, needs: { env: env }, register: { policy: desk, alias: challenger }, \
     with: { call: \"transformer:train\", python: PYTHON, total_timesteps: 128, n_envs: 4 } }";
 

@@ -1,4 +1,18 @@
 //! Early exercise and assignment of American options.
+//!
+//! With S the underlying, a mark's time value being the mark less the intrinsic value:
+//!
+//! - *Assignment.* After the trades at a snapshot, a short option in the money is assigned, all its
+//!   contracts, where its time value is at most `time_value` S: its holders get nothing for keeping it. A
+//!   call is also assigned where the next snapshot is on or after an ex-date and its time value is less than
+//!   the dividend. The account first sees it at the next snapshot. (In reality a part of the holders
+//!   exercises, and the clearing house assigns by lot.)
+//! - *Exercise.* The action `exercise` exercises every long line in the money, and gives up its time value.
+//! - *Delivery.* `cash` pays the intrinsic value. `physical` delivers the underlying against the strike,
+//!   early and at expiry; shares to deliver that are not held are bought at once at S (1 +
+//!   `underlying_slippage`). A debt of cash pays interest.
+//! - *Dividends* are paid on the shares held at the snapshot before the ex-date.
+//! - *Expiry.* An option is exercised if it is in the money at the snapshot that settles it, by any amount.
 
 use crate::checks::fits;
 use schemars::JsonSchema;
@@ -7,7 +21,7 @@ use stages_core::ConfigProblem;
 
 stages_core::settings! {
     /// Early exercise of American options: assignment of shorts by a model, and own exercise by the action
-    /// `exercise`; docs/options-environment.md has the rules.
+    /// `exercise`.
     pub struct ExerciseConfig {
         /// If true, short options in the money can be assigned before expiry, and long ones exercised. The
         /// chain's contracts must be American.
@@ -69,7 +83,7 @@ impl ExerciseConfig {
 mod tests {
     use super::*;
 
-    /// The worked example of docs/options-environment.md: the underlying at 100, a threshold of 0.05.
+    /// The rules by hand: the underlying at 100, a threshold of 0.05.
     #[test]
     fn by_hand() {
         let rule = ExerciseConfig::default();

@@ -212,7 +212,7 @@ mod tests {
         FillRule::new(price, &impact, &liquidity, false)
     }
 
-    /// The worked example of docs/options-environment.md: bid 4.90, ask 5.10, a volume of 400.
+    /// The worked example of docs/concepts/fills.md: bid 4.90, ask 5.10, a volume of 400.
     #[test]
     fn by_hand() {
         use FillPrice::{Cross, ShareOfSpread};

@@ -29,7 +29,7 @@
 //!
 //! In a chain with several snapshots a day a step is one of them: interest accrues by elapsed time, contracts
 //! settle at an instant, and daily rates and features are known from the next day on (`build/settlements.rs`,
-//! docs/environments.md).
+//! docs/guides/options-environment.md).
 //!
 //! The observations, action masks and fills at t depend on data stamped at or before t alone.
 

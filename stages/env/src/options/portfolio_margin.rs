@@ -161,7 +161,7 @@ impl Scan {
 mod tests {
     use super::*;
 
-    /// The worked example of docs/options-environment.md. Contracts at their expiry, so that their values are
+    /// Worked by hand, and partly told in docs/concepts/fills.md. Contracts at their expiry, so that their values are
     /// intrinsic and can be computed by hand: the underlying at 100, a range of 15 %, and the extreme move of
     /// 30 %, of which 35 % counts.
     #[test]

@@ -9,7 +9,7 @@ use stages_core::names;
 
 stages_core::settings! {
     /// The reward: an expression over quantities of the step, or the settings of one;
-    /// docs/options-environment.md has the formulas.
+    /// docs/guides/options-environment.md has the formulas.
     pub struct RewardConfig {
         /// The measure of the change of net asset value.
         pub kind: RewardKind = RewardKind::MeanVariance,

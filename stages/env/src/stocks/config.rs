@@ -74,7 +74,7 @@ market_config! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rules {
-    /// Those of docs/stocks.md.
+    /// The rules of a market: costs, interest, corporate actions, halts, delistings and margin.
     Market,
     /// Those of FinRL's StockTradingEnv (commit 220f9e49), to the number; for comparison with published
     /// results only.

@@ -23,8 +23,8 @@
 //! 8. *Mark-to-market* at the closes of t + 1.
 //! 9. *Margin.* Where the net asset value is below `margin.maintenance` of the gross exposure, everything
 //!    that trades is closed at the closes of t + 1.
-//! 10. *Reward* (docs/options-environment.md has the formulas). A net asset value at or below `ruin` x
-//!     capital terminates; the end of the episode's dates truncates.
+//! 10. *Reward* ([`reward`](crate::reward)). A net asset value at or below `ruin` x capital terminates; the
+//!     end of the episode's dates truncates.
 //!
 //! `rules: finrl` is FinRL's environment to the number, with its faults, for comparison with published
 //! results only.

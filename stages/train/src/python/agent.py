@@ -190,7 +190,7 @@ def write_policy(path, policy, what):
     else:
         raise Error(
             f"{what} is of the type `{type(policy).__qualname__}`",
-            "return `runner.trained.Saved`, `Onnx`, `Sb3` or `Weights` (docs/agents.md)",
+            "return `runner.trained.Saved`, `Onnx`, `Sb3` or `Weights` (docs/guides/own-agents.md)",
         )
     with open(path, "wb") as file:
         file.write(json.dumps(about, allow_nan=False).encode() + b"\n")
@@ -287,7 +287,7 @@ class Served:
 
 
 class Context:
-    """What `train/python` gives its function beside the environment: docs/agents.md."""
+    """What `train/python` gives its function beside the environment: docs/guides/own-agents.md."""
 
     def __init__(self, engine, served):
         request = engine.request
@@ -365,7 +365,7 @@ class Context:
         return self._ends or self.steps >= self.until
 
     def validate(self, policy):
-        """Validates a policy, if it is time: docs/agents.md. Returns its figures, or `None`."""
+        """Validates a policy, if it is time: docs/guides/own-agents.md. Returns its figures, or `None`."""
         if not self._engine.ask("validate")["due"]:
             return None
         policy = policy() if callable(policy) else policy

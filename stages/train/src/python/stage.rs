@@ -202,7 +202,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
     } = server;
     let file = beside.best.or(last).ok_or_else(|| {
         StageError::new(format!("`{}` returned nothing", config.call))
-            .hint("return `runner.trained.Saved`, `Onnx` or `Weights` (docs/agents.md)")
+            .hint("return `runner.trained.Saved`, `Onnx` or `Weights` (docs/guides/own-agents.md)")
     })?;
     let policy = maker.policy(&beside::path(&scratch, file))?;
     maker.try_out(&policy, reopen(config.seed)?)?;

@@ -174,7 +174,7 @@ fn learning_cart_pole() {
 /// Five seeds of each strategy with the references' settings (`peers/es_bench.py`): population 256, 4
 /// episodes, two layers of 64.
 #[test]
-#[ignore = "minutes: the whole table of docs/learning.md"]
+#[ignore = "minutes: five seeds of each strategy"]
 fn learning_es_cart_pole_of_five_seeds() {
     for algorithm in [OpenEs, Ars, SepCmaEs, Pepg] {
         for seed in 2..=6 {
@@ -199,7 +199,7 @@ fn learning_es_cart_pole_of_five_seeds() {
 /// Pendulum-v1, 150 generations' steps of 256 members with 4 episodes each: the reference ends at -742, its
 /// ARS at -233 after -185. Standard deviation and learning rate were chosen on seeds 61 to 63.
 #[test]
-#[ignore = "minutes: the whole table of docs/learning.md"]
+#[ignore = "minutes: five seeds of each strategy"]
 fn learning_es_pendulum_of_five_seeds() {
     for algorithm in [OpenEs, Pepg, Ars, SepCmaEs] {
         for seed in 71..=75 {

@@ -95,7 +95,7 @@ fn dqn_and_its_variants_balance_a_pole() {
 }
 
 /// Twenty episodes after each thousand steps, by which the policy is chosen: the last one of a training is at
-/// times in a dip, here as in stable-baselines3 (docs/learning.md).
+/// times in a dip, here as in stable-baselines3 (docs/studies/learning.md).
 fn validated(mut with: serde_json::Value) -> serde_json::Value {
     with["validation"] = json!({ "every": 1000, "episodes": 20 });
     with

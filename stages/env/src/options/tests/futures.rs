@@ -116,7 +116,7 @@ fn futures_of_bars_are_accounted_for() {
     }
 }
 
-/// Worked by hand in docs/options-environment.md: two futures are held over a roll.
+/// Two futures are held over a roll: the difference between the contracts is never a gain.
 #[test]
 fn a_roll_by_hand() {
     use crate::hedge::prices;

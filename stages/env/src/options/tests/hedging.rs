@@ -114,7 +114,7 @@ fn close(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-9 * b.abs().max(1.0), "{a} {b}");
 }
 
-/// The example of docs/options-environment.md, worked by hand.
+/// Ten straddles over three days, hedged to zero by the underlying.
 #[test]
 fn a_delta_hedged_short_straddle_by_hand() {
     let accounts = short_straddle(&ten_straddles(of_underlying()));

@@ -238,7 +238,7 @@ fn a_reward_is_an_expression_or_settings() {
     }
 }
 
-/// The worked example of docs/options-environment.md.
+/// All measures of one step, worked by hand.
 #[test]
 fn by_hand() {
     let config = OptionsConfig::default();

@@ -207,7 +207,7 @@ fn betas_are_estimated_from_the_past() {
     }
 }
 
-/// The example of docs/stocks.md, worked by hand.
+/// Stocks and a fund sold short over three days.
 #[test]
 fn a_hedged_portfolio_by_hand() {
     let first = Date(19_723);

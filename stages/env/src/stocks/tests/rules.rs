@@ -1,4 +1,4 @@
-//! The rules by hand-made examples; docs/stocks.md has the first one.
+//! The rules by hand-made examples.
 
 use super::*;
 use crate::BaselineName as Baseline;

@@ -10,7 +10,7 @@ use stages_env::python::{Project, is_call};
 use std::collections::BTreeMap;
 
 stages_core::settings! {
-    /// Configuration of `policy/rule`; docs/rules.md has the language.
+    /// Configuration of `policy/rule`; docs/guides/rules.md has the language.
     pub struct RuleConfig {
         /// The name of the rule, by which evaluations list it: letters, digits and `_`. Required.
         pub name: String = String::new(),

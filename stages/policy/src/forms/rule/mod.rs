@@ -1,7 +1,7 @@
 //! A rule as a policy: lines of a condition and an action, over named observations.
 //!
 //! Conditions and amounts are expressions ([`stages_env::expression`]) over the names of an observation and
-//! of the account; docs/rules.md has the language. Observations are in their own units: the policy's
+//! of the account; docs/guides/rules.md has examples. Observations are in their own units: the policy's
 //! specification has the identity as normalisation. All lines are evaluated for all environments at each
 //! step, so that what they remember does not depend on which of them decides.
 
