@@ -34,7 +34,7 @@ def prose(text):
         kept.append("\n" + line if re.match(r"([-*] |\d+\. )", line) else line)
     for paragraph in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", "\n".join(kept)):
         paragraph = re.sub(r"`[^`]*`", "code", LINK.sub("link", paragraph))
-        for sentence in re.split(r"[.!?:;](?=\s|$)", paragraph):
+        for sentence in re.split(r"[.!?](?=[\s)*_]|$)", paragraph):
             words = re.findall(r"\w[\w'’.-]*", sentence)
             if words:
                 yield len(words)
