@@ -2,7 +2,7 @@
 //! and has no scripts.
 
 use super::comparison_table::{Sheet, cell, notes};
-use crate::chart::{Axis, Series, lines};
+use crate::chart::{Axis, Role, Series, lines};
 use crate::html::{self, escape};
 use crate::training::FIRST;
 use runner_engine::text;
@@ -203,6 +203,7 @@ fn series(comparison: &Comparison, metric: &str) -> Vec<Series> {
             name: name.clone(),
             points: mean.mean,
             band: mean.band,
+            role: Role::Plain,
         });
         let undone = |(point, stage): &(&Point, &Measured)| {
             let points = curve(stage, metric)?.clone();

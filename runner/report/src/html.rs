@@ -1,6 +1,10 @@
 //! The HTML of pages and tables.
 
+use crate::chart;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use runner_engine::text;
+use std::borrow::Cow;
 
 /// Escapes text for HTML, including attribute values. Control characters and direction marks are shown as
 /// escapes.
@@ -31,17 +35,42 @@ fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// The content security policy of a page: browsers load nothing for it and run no scripts in it, even if a
-/// script passed the escaping.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
-
-/// Renders a self-contained page that supports light and dark mode and small screens.
+/// Renders a self-contained page that supports light and dark mode and small screens. Its content security policy
+/// allows the page's own style and script, by their hashes, and nothing else, even if a script passed the escaping.
 pub(crate) fn page(title: &str, body: &str) -> String {
+    let (style, script) = match chart::has_charts(body) {
+        true => (Cow::Owned(format!("{STYLE}{}", chart::SCRIPT_STYLE)), chart::SCRIPT),
+        false => (Cow::Borrowed(STYLE), ""),
+    };
+    let mut policy = format!("{POLICY}default-src 'none'; style-src '{}'", hash(&style));
+    let mut body = format!("<body><main>\n{body}</main>");
+    if !script.is_empty() {
+        policy += &format!("; script-src '{}'", hash(script));
+        body += &format!("<script>{script}</script>");
+    }
+    policy += "; base-uri 'none'; form-action 'none'";
     document(
         title,
-        &format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><style>{STYLE}</style>"),
-        &format!("<body><main>\n{body}</main></body>"),
+        &format!("{policy}\"><style>{style}</style>"),
+        &format!("{body}</body>"),
     )
+}
+
+/// The element with the content security policy of a page, up to the policy.
+const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"";
+
+/// The content security policy of a self-contained page, with which a server must send it; `None` of another page.
+pub fn policy(page: &str) -> Option<&str> {
+    let (head, rest) = page.split_once(POLICY)?;
+    // What comes after the style may be what a run wrote.
+    let is_head = !head.contains("<style>") && !head.contains("<body");
+    Some(rest.split_once('"')?.0).filter(|_| is_head)
+}
+
+/// The source of a content security policy that allows an inline text.
+fn hash(text: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
+    format!("sha256-{}", STANDARD.encode(digest))
 }
 
 /// Renders a page with these elements in its head and this `<body>`, both given as HTML.
@@ -125,5 +154,57 @@ pub fn bytes(value: u64) -> String {
     }
 }
 
-/// The style sheet of all pages.
-pub const STYLE: &str = include_str!("style.css");
+/// The style sheet of all pages: colours and charts, then the rest.
+pub const STYLE: &str = concat!(include_str!("chart/chart.css"), include_str!("style.css"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Axis, Series, lines};
+
+    /// The texts of the inline elements of a page that a browser must allow, by tag.
+    fn inline<'p>(page: &'p str, open: &str, close: &str) -> Vec<&'p str> {
+        let parts = page.split(open).skip(1);
+        parts.filter_map(|part| Some(part.split_once(close)?.0)).collect()
+    }
+
+    #[test]
+    fn a_page_allows_its_own_style_and_script_and_no_other() {
+        let series = Series::line("a", vec![(0.0, 1.0), (1.0, 2.0)]);
+        let chart = lines("t", &[series], Axis::Steps, 200.0);
+        let shown = page("t", &format!("{chart}{chart}"));
+        let (styles, scripts) = (
+            inline(&shown, "<style>", "</style>"),
+            inline(&shown, "<script>", "</script>"),
+        );
+        assert_eq!((styles.len(), scripts.len()), (1, 1), "each stands once");
+        let policy = policy(&shown).unwrap();
+        assert!(
+            policy.contains(&format!("style-src '{}';", hash(styles[0]))),
+            "{policy}"
+        );
+        assert!(
+            policy.contains(&format!("script-src '{}';", hash(scripts[0]))),
+            "{policy}"
+        );
+        assert!(!policy.contains("unsafe") && policy.starts_with("default-src 'none'"));
+        // The hash of a text that is known.
+        assert_eq!(hash("alert(1)"), "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI=");
+    }
+
+    #[test]
+    fn a_page_without_charts_has_no_script() {
+        let shown = page("t", "<p>words</p>");
+        assert!(!shown.contains("<script") && !policy(&shown).unwrap().contains("script-src"));
+        assert_eq!(
+            policy("<style></style><meta http-equiv=\"Content-Security-Policy\" content=\"x\">"),
+            None
+        );
+    }
+
+    #[test]
+    fn no_element_has_a_style_of_its_own() {
+        assert!(!chart::SCRIPT.contains("</script") && !chart::SCRIPT.contains("<!--"));
+        assert!(!STYLE.contains("</style"));
+    }
+}

@@ -1,7 +1,7 @@
 //! The accounts of a backtest step by step: charts, drawdowns and actions, of the first run of each strategy
 //! in the first world.
 
-use super::chart::{Axis, Series, lines, number, strips};
+use super::chart::{Axis, Chart, Role, Series, Unit, lines, number, strips};
 use super::html::{self, escape};
 use arrow_array::{Array as _, RecordBatch};
 use cache::Store;
@@ -48,8 +48,39 @@ struct Path {
 /// The charts and tables of a stage's trajectory; empty if there is no trajectory.
 pub(super) fn section(stage: &StageRun, store: &Store) -> String {
     read(stage, store)
-        .map(|(world, paths)| charts(&world, &paths))
+        .map(|(world, paths)| charts(&world, &paths, &stage.id))
         .unwrap_or_default()
+}
+
+/// The equity and the drawdown of the strategies of a stage; `None` if there is no trajectory.
+pub(super) fn equity_and_drawdown(stage: &StageRun, store: &Store) -> Option<[Chart; 2]> {
+    let (_, paths) = read(stage, store)?;
+    Some([equity(&paths, &stage.id), drawdown(&paths, &stage.id)])
+}
+
+/// A line for each strategy.
+fn chart(title: &str, paths: &[(String, Path)], of: impl Fn(&Path) -> Vec<f64>) -> Chart {
+    let line = |(name, path): &(String, Path)| {
+        let points = path.days.iter().copied().zip(of(path));
+        Series::line(name, points.collect()).role(Role::of(name))
+    };
+    Chart::new(title, paths.iter().map(line).collect(), Axis::Days)
+}
+
+fn equity(paths: &[(String, Path)], group: &str) -> Chart {
+    let growth = |path: &Path| {
+        let nav = &path.columns["nav"];
+        nav.iter().map(|value| value / nav[0]).collect()
+    };
+    chart("Equity (start = 1)", paths, growth)
+        .unit(Unit::Ratio)
+        .group(group)
+}
+
+fn drawdown(paths: &[(String, Path)], group: &str) -> Chart {
+    chart("Drawdown", paths, |path| fall(&path.columns["nav"]))
+        .unit(Unit::Percent)
+        .group(group)
 }
 
 fn read(stage: &StageRun, store: &Store) -> Option<(String, Vec<(String, Path)>)> {
@@ -116,23 +147,8 @@ fn weights(table: &RecordBatch, rows: usize) -> Vec<(String, Vec<f64>)> {
     all
 }
 
-fn charts(world: &str, paths: &[(String, Path)]) -> String {
-    let chart = |title: &str, of: &dyn Fn(&Path) -> Vec<f64>, which: &dyn Fn(usize) -> bool| {
-        let series: Vec<Series> = paths
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| which(*i))
-            .map(|(_, (name, path))| Series::line(name, path.days.iter().copied().zip(of(path)).collect()))
-            .collect();
-        lines(title, &series, Axis::Days, 260.0)
-    };
-    let column = |name: &'static str| move |path: &Path| path.columns.get(name).cloned().unwrap_or_default();
-    let equity = |path: &Path| {
-        let nav = &path.columns["nav"];
-        nav.iter().map(|value| value / nav[0]).collect::<Vec<_>>()
-    };
-    let all = |_: usize| true;
-    let policy = |i: usize| i == 0;
+fn charts(world: &str, paths: &[(String, Path)], group: &str) -> String {
+    let policy = &paths[..paths.len().min(1)];
     let mut out = String::new();
     if !world.is_empty() {
         out.push_str(&format!(
@@ -140,9 +156,10 @@ fn charts(world: &str, paths: &[(String, Path)]) -> String {
             escape(world)
         ));
     }
+    let column = |name: &'static str| move |path: &Path| path.columns.get(name).cloned().unwrap_or_default();
     out.push_str("<div class=\"charts\">\n");
-    out.push_str(&chart("Equity (start = 1)", &equity, &all));
-    out.push_str(&chart("Drawdown", &|path| fall(&path.columns["nav"]), &all));
+    out.push_str(&equity(paths, group).html());
+    out.push_str(&drawdown(paths, group).height(180.0).html());
     out.push_str("</div>\n");
     if let Some((_, path)) = paths.first() {
         out.push_str(&drawdowns(path));
@@ -150,7 +167,7 @@ fn charts(world: &str, paths: &[(String, Path)]) -> String {
     out.push_str("<h3>Behaviour</h3>\n<div class=\"charts\">\n");
     if let Some((_, path)) = paths.first() {
         for (name, title) in OF_POLICY.iter().filter(|(name, _)| path.columns.contains_key(name)) {
-            out.push_str(&chart(title, &column(name), &policy));
+            out.push_str(&chart(title, policy, column(name)).html());
         }
         let weights: Vec<Series> = path
             .weights
@@ -164,7 +181,11 @@ fn charts(world: &str, paths: &[(String, Path)]) -> String {
             out.push_str(&lines("Largest weights of the policy", &weights, Axis::Days, 260.0));
         }
     }
-    out.push_str(&chart("Costs paid, currency", &column("costs"), &all));
+    out.push_str(
+        &chart("Costs paid, currency", paths, column("costs"))
+            .unit(Unit::Money)
+            .html(),
+    );
     if let Some((_, path)) = paths.first() {
         let mut names: Vec<String> = path.actions.iter().filter(|name| !name.is_empty()).cloned().collect();
         names.sort();

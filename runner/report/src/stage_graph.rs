@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 /// The maximum number of boxes.
 const MOST_DRAWN: usize = 60;
 
+/// The width from which a drawing shrinks with the page.
+const BROAD: f64 = 620.0;
+
 /// The graph of stages as an inline SVG.
 pub fn stage_graph(run: &Run) -> String {
     let by: [fn(&StageRun) -> String; 3] = [
@@ -27,13 +30,15 @@ pub fn stage_graph(run: &Run) -> String {
         return format!("<p class=\"dim\">{} stages, too many to draw.</p>\n", run.stages.len());
     }
     let drawing = svg::draw(&nodes.drawn(run), &nodes.graph(run));
+    // A broad drawing shrinks no further than its texts can be read; a narrow one keeps its size.
+    let size = match drawing.width > BROAD {
+        true => " class=\"dag broad\"".to_owned(),
+        false => format!(" class=\"dag\" width=\"{}\"", drawing.width),
+    };
     format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} \
-        {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
-        drawing.width.min(620.0),
-        drawing.width,
-        drawing.height,
-        drawing.elements
+        "<div class=\"wide\" tabindex=\"0\"><svg{size} viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of \
+        stages\">{}</svg></div>\n",
+        drawing.width, drawing.height, drawing.elements
     )
 }
 

@@ -1,11 +1,13 @@
 //! The frame of every page.
 
 use runner_engine::Failure;
+use runner_report::chart;
 use runner_report::html::{self, escape};
 
 /// The style sheet: that of the reports, followed by the server's own.
 pub(crate) fn style() -> String {
-    format!("{}{}", html::STYLE, include_str!("style.css"))
+    let parts = [html::STYLE, chart::SCRIPT_STYLE, include_str!("style.css")];
+    parts.concat()
 }
 
 /// The script of every page.
@@ -76,8 +78,15 @@ impl Page {
             .map(|address| format!(" data-live=\"{}\"", escape(address)));
         html::document(
             &format!("{} · runner", self.title),
-            "<link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/style.css\"><script \
-            src=\"/live.js\" defer></script>",
+            &format!(
+                "<link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" href=\"/style.css\">{}<script \
+                src=\"/live.js\" defer></script>",
+                // A page that changes may get its first chart later.
+                match self.live.is_some() || chart::has_charts(&self.body) {
+                    true => "<script src=\"/charts.js\" defer></script>",
+                    false => "",
+                }
+            ),
             &format!(
                 "<body{}><a class=\"skip\" href=\"#content\">To the \
                  content</a><header><strong>runner</strong><nav aria-label=\"pages\">{}</nav>\

@@ -32,6 +32,7 @@
     const place = takers(element).indexOf(focused);
     const aside = [...element.querySelectorAll(".wide")].map((wide) => wide.scrollLeft);
     element.innerHTML = html;
+    window.setUpCharts?.(element);
     element.querySelectorAll(".wide").forEach((wide, i) => { wide.scrollLeft = aside[i] ?? 0; });
     for (const id of open) document.getElementById(id)?.setAttribute("open", "");
     for (const [id, checked] of ticked) Object.assign(document.getElementById(id) ?? {}, { checked });

@@ -25,11 +25,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
-/// The content security policy of pages: they may load only their own style sheet, script and events. Inline
-/// styles are needed for drawings.
-const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src \
-                      'self'; img-src 'self' data:; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// The content security policy of pages: they may load only their own style sheet, scripts and events.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src \
+                      'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// The interval at which a signal to stop is checked for.
 const STOP: Duration = Duration::from_millis(100);
@@ -124,7 +122,8 @@ fn router(site: Site) -> Router {
         .route("/events/runs/{run}", get(run_events))
         .route("/events/searches/{search}", get(search_events))
         .route("/style.css", get(style))
-        .route("/live.js", get(script))
+        .route("/live.js", get(|| script(layout::SCRIPT)))
+        .route("/charts.js", get(|| script(report::chart::SCRIPT)))
         .fallback(nowhere)
         .layer(middleware::from_fn_with_state(site.clone(), guard))
         .with_state(site)
@@ -236,7 +235,7 @@ async fn run_report(State(site): State<Site>, InPath(name): InPath<String>) -> R
             report::write(&run, &site.runs, &site.store()?)?;
         }
         let page = std::fs::read_to_string(&path);
-        page.map(Html).map_err(Failure::at("cannot read", &path))
+        page.map(self_contained).map_err(Failure::at("cannot read", &path))
     };
     answer(read).await
 }
@@ -246,9 +245,17 @@ async fn compare(State(site): State<Site>, uri: Uri) -> Response {
     let read = move || {
         let pairs = url::form_urlencoded::parse(query.as_bytes());
         let names = pairs.filter(|(key, _)| key == "run").map(|(_, run)| run.into_owned());
-        pages::compare(&site, &names.collect::<Vec<_>>()).map(Html)
+        pages::compare(&site, &names.collect::<Vec<_>>()).map(self_contained)
     };
     answer(read).await
+}
+
+/// A page that is also a file, with its own content security policy, which names its inline style and script.
+fn self_contained(page: String) -> Response {
+    let own = report::html::policy(&page).map(|policy| format!("{policy}; frame-ancestors 'none'"));
+    let value = own.and_then(|policy| HeaderValue::from_str(&policy).ok());
+    let policy = value.unwrap_or_else(|| HeaderValue::from_static(POLICY));
+    ([(CONTENT_SECURITY_POLICY, policy)], Html(page)).into_response()
 }
 
 /// Refuses a request that changes something, unless the server allows it.
@@ -363,8 +370,8 @@ async fn style() -> Response {
     ([(CONTENT_TYPE, "text/css; charset=utf-8")], layout::style()).into_response()
 }
 
-async fn script() -> Response {
-    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], layout::SCRIPT).into_response()
+async fn script(text: &'static str) -> Response {
+    ([(CONTENT_TYPE, "text/javascript; charset=utf-8")], text).into_response()
 }
 
 async fn nowhere() -> Response {

@@ -16,12 +16,17 @@ use serde_json::{Map, Value};
 /// Write the HTML report of a run to its directory.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Example:
-  runner report latest")]
+Examples:
+  runner report latest
+  runner report latest --chart equity > equity.svg
+  runner report latest --chart charts/episodic_return > returns.svg")]
 pub(crate) struct ReportArgs {
     /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
     #[arg(add = completed(candidates::runs))]
     pub run: String,
+    /// Print one chart as SVG instead: `equity`, `drawdown`, or a metric.
+    #[arg(long, value_name = "NAME")]
+    pub chart: Option<String>,
 }
 
 const RUNS_EXAMPLES: &str = "\
@@ -165,6 +170,13 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
 pub(crate) fn report(session: &Session, args: &ReportArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     let run = archive.run(&args.run)?;
+    if let Some(chart) = &args.chart {
+        let svg = page::plot(&run, &archive.store, chart)?;
+        if session.json {
+            return output::print_json(&serde_json::json!({ "run": run.id, "chart": chart, "svg": svg }));
+        }
+        return output::print(&svg);
+    }
     let path = page::write(&run, &archive.runs, &archive.store)?;
     if session.json {
         return output::print_json(&serde_json::json!({ "run": run.id, "report": path }));

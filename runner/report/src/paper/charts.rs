@@ -1,7 +1,7 @@
 //! The charts of a paper account, by the number of nights since its opening.
 
 use super::{limit, percent};
-use crate::chart::{Axis, Series, lines};
+use crate::chart::{Axis, Role, Series, lines};
 use runner_history::paper::{Ledger, Night, PromiseRecord};
 use std::collections::BTreeMap;
 
@@ -30,6 +30,7 @@ fn promised(promise: &PromiseRecord, quantiles: &[Vec<f64>], start: f64, until: 
                 .zip(column(high))
                 .map(|((x, low), (_, high))| (x, low, high))
                 .collect(),
+            role: Role::Plain,
         });
     }
     let middle = levels.iter().position(|level| *level == 0.5);

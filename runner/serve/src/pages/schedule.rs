@@ -152,7 +152,7 @@ fn calendar(nights: &[&Night]) -> String {
     let (columns, size) = (column(last) + 1, CELL - 2);
     let done = nights.iter().filter(|night| night.status == NightStatus::Done).count();
     let mut out = format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg class=\"nights\" style=\"width:{0}px\" viewBox=\"0 0 {0} \
+        "<div class=\"wide\" tabindex=\"0\"><svg class=\"nights\" width=\"{0}\" viewBox=\"0 0 {0} \
         {1}\" role=\"img\" aria-label=\"{2} nights, {done} done\">",
         columns.max(2) * CELL,
         8 * CELL,
@@ -193,7 +193,7 @@ fn calendar(nights: &[&Night]) -> String {
     for (class, name) in LEGEND {
         let _ = write!(
             out,
-            "<svg class=\"nights\" style=\"width:{CELL}px;height:{CELL}px\" viewBox=\"0 0 {CELL} {CELL}\" \
+            "<svg class=\"nights\" width=\"{CELL}\" height=\"{CELL}\" viewBox=\"0 0 {CELL} {CELL}\" \
             aria-hidden=\"true\"><rect class=\"{class}\" x=\"1\" y=\"1\" width=\"{size}\" height=\"{size}\" \
             rx=\"2\"/></svg> {name} "
         );
