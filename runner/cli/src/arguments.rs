@@ -2,7 +2,7 @@
 
 use crate::commands::{
     bench, cache, check, compare, completions, data, doctor, exec, export, logs, manual, paper, plan, policy,
-    runs, schedule, search, serve, show, stages, track, watch, why,
+    reference, runs, schedule, search, serve, show, stages, track, watch, why,
 };
 use crate::session::Session;
 use clap::builder::Styles;
@@ -91,6 +91,7 @@ Example:
     Bench(bench::BenchArgs),
     Completions(completions::CompletionsArgs),
     Man(manual::ManArgs),
+    Reference(reference::ReferenceArgs),
 }
 
 impl Command {
@@ -124,6 +125,7 @@ impl Command {
             Self::Doctor(args) => doctor::doctor(session, &args),
             Self::Bench(args) => bench::bench(session, &args).map(done),
             Self::Man(args) => manual::man(session, &args, Arguments::command()).map(done),
+            Self::Reference(args) => reference::reference(session, &args).map(done),
             Self::Completions(args) => completions::completions(&args).map(done),
         }
     }
@@ -143,7 +145,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Every night", &["schedule", "paper", "serve"]),
     ("Data and store", &["data", "cache"]),
-    ("Program", &["doctor", "bench", "completions", "man", "help"]),
+    (
+        "Program",
+        &["doctor", "bench", "completions", "man", "reference", "help"],
+    ),
 ];
 
 /// The command line with its commands in groups. The list of all commands is a part of the template, which

@@ -36,6 +36,7 @@ pub use describe::describe_type::{describe_type, type_json, types};
 pub use describe::kinds::{
     describe_kind, describe_kinds, describe_python, kind_json, kinds_json, python_json,
 };
+pub use describe::markdown::{escaped, kinds_markdown, pipeline_markdown};
 pub use describe::schema::schema;
 pub use describe::{graph, svg};
 pub use file::config_file;

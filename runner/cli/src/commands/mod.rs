@@ -22,6 +22,7 @@ pub(crate) mod plan;
 mod plan_file;
 pub(crate) mod policy;
 mod prune;
+pub(crate) mod reference;
 mod remote;
 mod remote_documents;
 pub(crate) mod runs;

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 const WIDTH: usize = 100;
 
 /// The kinds by name.
-fn sorted<'k>(kinds: &[&'k dyn AnyStage]) -> Vec<&'k dyn AnyStage> {
+pub(super) fn sorted<'k>(kinds: &[&'k dyn AnyStage]) -> Vec<&'k dyn AnyStage> {
     let mut sorted = kinds.to_vec();
     sorted.sort_by_key(|kind| kind.name());
     sorted
@@ -98,10 +98,7 @@ pub fn describe_kind(kind: &dyn AnyStage) -> String {
         .collect();
     table(&mut out, "inputs (`needs:`)", &inputs);
     table(&mut out, "outputs", &outputs);
-    let schema = kind.schema();
-    let defaults = kind.resolve(Value::Null).unwrap_or_default();
-    let mut fields = Vec::new();
-    walk(&schema, &schema, &defaults, "", 0, &mut fields, &mut Vec::new());
+    let fields = settings(kind);
     out.push_str("\nconfiguration (`with:`)\n");
     if fields.is_empty() {
         out.push_str("  none\n");
@@ -121,7 +118,20 @@ pub fn describe_kind(kind: &dyn AnyStage) -> String {
     out
 }
 
-fn taken(port: &InputPort) -> String {
+/// The settings of a kind (`with:`), in the order of their names; those of a map after it.
+pub(super) fn settings(kind: &dyn AnyStage) -> Vec<Field> {
+    let defaults = kind.resolve(Value::Null).unwrap_or_default();
+    fields(&kind.schema(), &defaults)
+}
+
+/// The fields of the map that a schema describes.
+pub(super) fn fields(schema: &Value, defaults: &Value) -> Vec<Field> {
+    let mut fields = Vec::new();
+    walk(schema, schema, defaults, "", 0, &mut fields, &mut Vec::new());
+    fields
+}
+
+pub(super) fn taken(port: &InputPort) -> String {
     let list = match (port.named, port.list) {
         (true, _) => "lists under names of your own, of ",
         (false, true) => "list of ",
@@ -164,11 +174,16 @@ fn wrap(out: &mut String, text: &str, indent: usize) {
     }
 }
 
-struct Field {
-    path: String,
-    ty: String,
-    default: Option<String>,
-    doc: String,
+/// A setting.
+pub(super) struct Field {
+    /// The keys that lead to it, separated by dots.
+    pub path: String,
+    /// The type of its values.
+    pub ty: String,
+    /// The default, as in a pipeline file; `None` where there is none.
+    pub default: Option<String>,
+    /// The documentation.
+    pub doc: String,
 }
 
 /// The maximum depth of maps shown.

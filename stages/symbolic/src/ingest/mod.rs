@@ -10,4 +10,5 @@ mod quality;
 mod stage;
 
 pub use config::KnowledgeBaseConfig;
+pub use quality::RULES;
 pub use stage::KnowledgeBase;

@@ -5,6 +5,29 @@ use datasets::quality::{Example, Finding};
 use stages_knowledge::{KnowledgeBase, Split, Word, print, word};
 use std::collections::{BTreeMap, HashMap};
 
+/// The rules: the name of each, and the violation.
+pub const RULES: [(&str, &str); 7] = [
+    ("duplicate_fact", "a fact of the graph that is given before"),
+    (
+        "undefined_predicate",
+        "a predicate in a condition that no clause concludes: it never holds (counted in predicates)",
+    ),
+    ("duplicate_query", "a query that is given before in its split"),
+    (
+        "query_in_graph",
+        "a positive query of valid or test that is a fact of the graph: it need not be proved",
+    ),
+    (
+        "query_in_two_splits",
+        "a query of valid or test that is one of an earlier split, too",
+    ),
+    ("contradicted_query", "a query that is stated to hold and not to hold"),
+    (
+        "unknown_entity",
+        "a query of valid or test with a constant that no clause of the graph names",
+    ),
+];
+
 /// The number of examples that a finding shows.
 const SAMPLE: usize = 3;
 
@@ -27,10 +50,11 @@ impl Counts {
     }
 }
 
-fn finding(rule: &str, about: &str, action: &str, counts: Counts) -> Finding {
+fn finding(rule: &str, action: &str, counts: Counts) -> Finding {
+    let about = RULES.iter().find(|(name, _)| *name == rule);
     Finding {
         rule: rule.to_owned(),
-        about: about.to_owned(),
+        about: about.map(|(_, about)| *about).unwrap_or_default().to_owned(),
         rows: counts.rows,
         days: 0,
         examples: Vec::new(),
@@ -55,12 +79,7 @@ pub(super) fn findings(knowledge: &KnowledgeBase, repeated: &[u32], duplicates: 
         Duplicates::Keep => "kept",
         Duplicates::Drop => "dropped",
     };
-    all.push(finding(
-        "duplicate_fact",
-        "a fact of the graph that is given before",
-        action,
-        counts,
-    ));
+    all.push(finding("duplicate_fact", action, counts));
     all.push(undefined(knowledge));
     all.extend(queries(knowledge));
     all.retain(|finding| finding.rows > 0);
@@ -85,12 +104,7 @@ fn undefined(knowledge: &KnowledgeBase) -> Finding {
     for atom in missing.values() {
         counts.add(|| text(knowledge, atom));
     }
-    finding(
-        "undefined_predicate",
-        "a predicate in a condition that no clause concludes: it never holds (counted in predicates)",
-        "kept",
-        counts,
-    )
+    finding("undefined_predicate", "kept", counts)
 }
 
 fn queries(knowledge: &KnowledgeBase) -> [Finding; 5] {
@@ -135,33 +149,13 @@ fn queries(knowledge: &KnowledgeBase) -> [Finding; 5] {
             }
         }
     }
-    let kept = |rule, about, counts| finding(rule, about, "kept", counts);
+    let kept = |rule, counts| finding(rule, "kept", counts);
     [
-        kept(
-            "duplicate_query",
-            "a query that is given before in its split",
-            duplicate,
-        ),
-        kept(
-            "query_in_graph",
-            "a positive query of valid or test that is a fact of the graph: it need not be proved",
-            in_graph,
-        ),
-        kept(
-            "query_in_two_splits",
-            "a query of valid or test that is one of an earlier split, too",
-            in_two,
-        ),
-        kept(
-            "contradicted_query",
-            "a query that is stated to hold and not to hold",
-            contradicted,
-        ),
-        kept(
-            "unknown_entity",
-            "a query of valid or test with a constant that no clause of the graph names",
-            unknown,
-        ),
+        kept("duplicate_query", duplicate),
+        kept("query_in_graph", in_graph),
+        kept("query_in_two_splits", in_two),
+        kept("contradicted_query", contradicted),
+        kept("unknown_entity", unknown),
     ]
 }
 
