@@ -415,7 +415,8 @@ fn commands_are_known() {
             tried += 1;
             let script = format!(
                 "set -e\nrunner() {{ \"$RUNNER\" \"$@\" --help >/dev/null; }}\ncargo() {{ [ \"$1\" = run ] || return 0; \
-                 while [ \"$1\" != -- ]; do shift; done; shift; runner \"$@\"; }}\n{command}\n"
+                 while [ \"$1\" != -- ]; do shift; done; shift; runner \"$@\"; }}\n\
+                 # Nothing is installed.\npip() {{ :; }}\n{command}\n"
             );
             let out = Command::new("sh")
                 .args(["-c", &script])
