@@ -24,11 +24,11 @@ stages_core::settings! {
     /// The market impact of a trade of options: its price is worse by `coefficient x half the spread x
     /// f(contracts / Q)`, where Q is what is traded or open in the contract at the snapshot, at least 1.
     pub struct Impact {
-        /// The function f.
+        /// The growth of impact with the contracts over Q: in proportion to it, or to its square root.
         pub kind: ImpactKind = ImpactKind::None,
-        /// Half spreads for a trade as large as Q.
+        /// The half spreads that the price of a trade as large as Q is worse by.
         pub coefficient: f64 = 1.0,
-        /// The quantity Q.
+        /// The quantity Q: the contract's volume or open interest at the snapshot, at least 1.
         pub of: Depth = Depth::Volume,
     }
 }
@@ -60,11 +60,11 @@ pub enum Depth {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Liquidity {
-    /// Of the column `volume`.
+    /// The largest opening, as a share of the column `volume`.
     pub volume: Option<f64>,
-    /// Of the column `open_interest`.
+    /// The largest opening, as a share of the column `open_interest`.
     pub open_interest: Option<f64>,
-    /// Of the size of the quote that is traded at: `ask_size` to buy, `bid_size` to sell.
+    /// The largest opening, as a share of the quote's size: `ask_size` to buy, `bid_size` to sell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quoted: Option<f64>,
 }
