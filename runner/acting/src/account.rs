@@ -68,8 +68,8 @@ pub fn account(
             })?;
             let wrong = |why: String| {
                 Failure::usage(format!("`{file}` holds no positions: {why}")).hint(
-                    "docs/acting.md shows a table and a JSON document of positions; `runner policy \
-                        act --json` prints one as `account`",
+                    "docs/guides/act.md shows a table of positions; `runner policy act --json` prints a \
+                        JSON document of them as `account`",
                 )
             };
             let (mut holdings, after) = read(&bytes).map_err(wrong)?;

@@ -1,6 +1,6 @@
 //! Today's decision of a policy, based on today's files: the stages between the files and the policy's
 //! environment run again on the new files, and the policy decides at the last snapshot of the result.
-//! `docs/acting.md` describes the method.
+//! `docs/guides/act.md` describes the method.
 
 mod account;
 mod data;

@@ -1,4 +1,4 @@
-//! Paper accounts: the opening, and the nights. `docs/paper.md` has the rules.
+//! Paper accounts: the opening, and the nights. `docs/guides/paper.md` has the rules.
 //!
 //! Each night the stages between the data and the policy's environment run again on the data up to that
 //! night, from the cache but for what is new, and the account takes one step in it.

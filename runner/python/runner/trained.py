@@ -55,7 +55,7 @@ class Sb3:
 
 @dataclass
 class Weights:
-    """Weights of one of the program's own architectures, which then runs natively: see docs/reading-policies.md.
+    """Weights of one of the program's own architectures, which then runs natively: see docs/policies/read_policy.py.
 
     Attributes:
         tensors: arrays by name. A weight is `[inputs, outputs]`.

@@ -48,7 +48,7 @@ def test_reading_artifacts(run, directory, monkeypatch):
     for name, to in (("market.chain", "chain"), ("train.metrics", "metrics")):
         subprocess.run([_program.program(), "export", f"{run.id}/{name}", to], check=True)
     names = {}
-    for code in blocks("reading-artifacts.md", "python"):
+    for code in blocks("guides/read-artifacts.md", "python"):
         exec(code.replace("latest/", f"{run.id}/"), names)
     assert 0 < len(names["puts"]) < len(names["chain"])
     assert names["returns"] and names["returns"][-1][0] > 0

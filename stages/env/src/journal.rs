@@ -41,7 +41,7 @@ pub enum Cause {
     Return,
 }
 
-/// A change of cash or of a position. `docs/paper.md` has the fields.
+/// A change of cash or of a position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Booking {
     /// The cause.

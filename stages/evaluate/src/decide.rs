@@ -60,7 +60,7 @@ impl StageKind for Decide {
             InputPort::one("policy", PortType::Policy).doc("the policy"),
         ],
         outputs: &[OutputPort::new("decision", PortType::File).doc(
-            "a directory of `decision.json`, the document of docs/acting.md, and the table `orders.csv`",
+            "a directory of `decision.json`, the document of `runner policy act --json`, and of `orders.csv`",
         )],
     };
 

@@ -1,4 +1,4 @@
-//! The measures of a backtest over market data, by name; docs/evaluation.md defines them.
+//! The measures of a backtest over market data, by name.
 
 use crate::account::{Account, Accounts, COSTS, HELD, LIQUIDATIONS, OPENED, TRADED_VALUE};
 use crate::config::Block;

@@ -1,6 +1,9 @@
 //! Measures of performance over series of simple returns per period, in excess of the risk-free rate. The
-//! definitions are those on which empyrical and the literature agree; each item gives its formula, and
-//! docs/evaluation.md the source.
+//! definitions are those on which empyrical and the literature agree; each item gives its formula.
+//!
+//! Sources: the Sharpe ratio, Sharpe (1994); Sortino's, Sortino and Price (1994); Calmar, Young (1991), here
+//! in excess of cash; expected shortfall, Rockafellar and Uryasev (2000); omega, Keating and Shadwick (2002);
+//! the information ratio, Goodwin (1998).
 
 use stages_core::PeriodsAYear;
 use stages_numerics::fields;

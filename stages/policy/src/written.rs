@@ -59,7 +59,7 @@ fn write(store: &Store, files: &[WrittenFile]) -> Result<ArtifactDigest, StageEr
 }
 
 const HINT: &str = "write one file as `runner policy export --format safetensors` does: tensors by name, \
-    and the description as the metadata entry `runner` (docs/reading-policies.md)";
+    and the description as the metadata entry `runner` (docs/policies/read_policy.py)";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! Exported policies, and the reader in docs/reading-policies.md.
+//! Exported policies, and the reader docs/policies/read_policy.py.
 
 use crate::{Ended, Project};
 use serde_json::{Value, json};
@@ -6,6 +6,9 @@ use stages_env::{ActionEncoding, ActionSpace, Actions, Bounds, EnvSpec, Normalis
 use stages_numerics::random::Random;
 use stages_policy::{ActionHead, Activation, Architecture, Critic, Lstm, Mode, Policy, Transformer, initial};
 use std::process::Command;
+
+/// The reader, which the book points to.
+const READER: &str = include_str!("../../../../docs/policies/read_policy.py");
 
 const PIPELINE: &str = "\
 version: 1
@@ -171,9 +174,7 @@ fn read_by_numpy(project: &Project, cases: &[(String, Value)]) -> bool {
         eprintln!("skipped: no Python with NumPy (RUNNER_TEST_PYTHON names one)");
         return false;
     }
-    let page = include_str!("../../../../docs/reading-policies.md");
-    let reader = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
-    project.write("compare.py", format!("{reader}\n{COMPARE}"));
+    project.write("compare.py", format!("{READER}\n{COMPARE}"));
     project.write("cases.json", serde_json::to_string(cases).unwrap());
     let mut command = Command::new(&python);
     let ended: Ended = command
@@ -536,9 +537,7 @@ fn python_programs_act_on_every_space_by_the_exported_files() {
             assert_eq!(ended.code, 0, "{}", ended.text());
         }
     }
-    let page = include_str!("../../../../docs/reading-policies.md");
-    let reader = page.split("```python\n").nth(1).unwrap().split("```").next().unwrap();
-    project.write("played.py", format!("{reader}\n{PLAYED}"));
+    project.write("played.py", format!("{READER}\n{PLAYED}"));
     let mut command = Command::new(&python);
     let ended: Ended = command
         .arg("played.py")

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// The example of docs/paper.md: 50 shares bought, a dividend, a split, and half of them sold.
+/// The example of docs/guides/paper.md: 50 shares bought, a dividend, a split, and half of them sold.
 const EXAMPLE: &str = r#"
 version: 1
 name: example
@@ -41,7 +41,7 @@ fn json(ended: &Ended) -> Value {
     serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.text()))
 }
 
-/// The amounts of the nights of docs/paper.md, computed here by the rules that it states.
+/// The amounts of the nights of docs/guides/paper.md, computed here by the rules that it states.
 #[test]
 fn the_example_of_the_docs_is_right() {
     let project = Project::new(EXAMPLE);
@@ -81,6 +81,7 @@ fn the_example_of_the_docs_is_right() {
     json(&project.run(&[&open[..], &["--beside", "cash", "--json"]].concat()));
     let run = project.run(&["paper", "run", "hand", "--until", "2024-03-18", "--json"]);
     let entries = json(&run)["entries"].clone();
+    let page = include_str!("../../../../docs/guides/paper.md").replace(',', "");
     let mut cash = 10_000.0;
     let mut shares = 0.0;
     for (i, night) in entries.as_array().unwrap().iter().enumerate() {
@@ -114,7 +115,14 @@ fn the_example_of_the_docs_is_right() {
             of("cash")
         );
         assert!((of("nav") - nav).abs() < 1e-8, "{}: {} {nav}", night["time"], of("nav"));
-        eprintln!("{} cash {cash:.2} shares {shares} nav {nav:.2}", night["time"]);
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| {} | {:.2} |", shown[i], closes[i])));
+        let row = row.unwrap_or_else(|| panic!("the page has no row of {}", shown[i]));
+        assert!(
+            row.ends_with(&format!("| {cash:.2} | {nav:.2} |")),
+            "{row}: {cash} {nav}"
+        );
     }
     assert_eq!(entries.as_array().unwrap().len(), 6);
 }

@@ -241,7 +241,7 @@ mod tests {
         assert!((sum / f64::from(courses) - 1.0).abs() < 1e-12, "{sum}");
     }
 
-    /// docs/champions.md states these numbers.
+    /// docs/studies/statistics.md states these numbers.
     #[test]
     fn evidence_is_rare_without_an_edge_and_comes_with_one() {
         let share = |sharpe: f64, of: fn(&mut Random) -> f64| {

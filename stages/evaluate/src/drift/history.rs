@@ -130,7 +130,7 @@ mod tests {
         (0..days).map(|_| next()).collect()
     }
 
-    /// docs/champions.md states these numbers.
+    /// docs/studies/statistics.md states these numbers.
     #[test]
     fn series_that_stay_as_they_are_seldom_make_a_message() {
         let (seasons, before, nights) = (60_u64, 500, 120);

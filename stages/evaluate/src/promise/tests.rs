@@ -309,7 +309,7 @@ fn what_promises_nothing_is_refused() {
     assert!(refused(&[uneven], YEAR, RATE).contains("unequal lengths"));
 }
 
-/// The table of `docs/paper.md`:
+/// The table of docs/studies/statistics.md:
 /// `cargo test --release -p stages-evaluate --lib promise::tests::table -- --ignored --nocapture`.
 #[test]
 #[ignore = "a table, of minutes"]

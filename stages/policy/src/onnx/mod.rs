@@ -1,6 +1,6 @@
 //! A policy as an ONNX model (opset 17): observations, their normalisation, the actor, the masked
 //! distribution and the likeliest action, with recurrent state as inputs and outputs.
-//! docs/reading-policies.md lists inputs and outputs.
+//! docs/guides/export-policy.md lists inputs and outputs.
 
 mod graph;
 pub(crate) mod proto;

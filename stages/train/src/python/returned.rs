@@ -141,7 +141,7 @@ impl Maker<'_> {
             serde_json::from_value(self.filled_in(architecture)).map_err(|err| {
                 refused(
                     format!("`architecture` cannot be read: {err}"),
-                    "docs/reading-policies.md has its keys",
+                    "docs/policies/read_policy.py has its keys",
                 )
             })?;
         let mut given: BTreeMap<&str, (&[usize], &[u8])> = BTreeMap::new();

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// The stages between the files and the policy's environment run again with the files, from the cache but
 /// for what is new. The policy plays from the first test date on, as a backtest does, and decides at the
 /// files' last moment; nothing after it is looked at. Observations are normalised as in training.
-/// docs/acting.md has the rules and the forms of files.
+/// docs/guides/act.md has the rules and the forms of files.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -43,7 +43,7 @@ impl PolicyFormat {
 
 /// Write a trained policy as one file that other programs read.
 ///
-/// The tensors, their layout and a reader in NumPy are in docs/reading-policies.md.
+/// docs/policies/read_policy.py lists the tensors and reads them with NumPy.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

@@ -75,7 +75,7 @@ fn check(model: &ModelProto, graph: &GraphProto) -> Result<(), StageError> {
 }
 
 const HINT: &str = "a policy's model computes its outputs from its inputs by tensor operators alone, with its \
-    parameters in the file (docs/reading-policies.md)";
+    parameters in the file (docs/guides/export-policy.md)";
 
 fn check_node(node: &NodeProto) -> Result<(), StageError> {
     let is_standard = matches!(node.domain.as_str(), "" | "ai.onnx");

@@ -129,7 +129,7 @@ const NEXT: &str = "next ";
 fn unclear(what: &str, ports: &Ports) -> StageError {
     StageError::new(format!("{what}; the model has {ports}")).hint(
         "name their roles, such as `tensors: { x: observation, h: state, y: logits, h_out: next h }` \
-        (docs/reading-policies.md)",
+        (docs/guides/export-policy.md)",
     )
 }
 

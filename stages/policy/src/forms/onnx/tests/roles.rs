@@ -106,7 +106,7 @@ fn what_names_do_not_tell_is_told() {
         message,
         "several outputs may be those of the actions; the model has the inputs `x` float32 [batch, 5], and the \
         outputs `y` float32 [batch, 3], `z` float32 [batch, 3]\nname their roles, such as `tensors: { x: \
-        observation, h: state, y: logits, h_out: next h }` (docs/reading-policies.md)"
+        observation, h: state, y: logits, h_out: next h }` (docs/guides/export-policy.md)"
     );
     let read = policy(two().bytes(), &discrete(), &told(&[("z", "logits"), ("y", "unused")])).unwrap();
     let found = decide(&read, &OBS, &[true; 3]).unwrap();
