@@ -10,14 +10,17 @@ stages_core::settings! {
     pub struct PythonConfig {
         /// A Gymnasium id, such as `CartPole-v1`, or `MODULE:ID` where importing the module registers it.
         pub id: Option<String> = None,
-        /// In place of `id`: `MODULE:FUNCTION`, a function that returns a `gymnasium.Env`.
+        /// In place of `id`: `MODULE:FUNCTION`, a function that returns a `gymnasium.Env`; a `VectorEnv` is
+        /// refused.
         pub call: Option<String> = None,
         /// Arguments of the environment, or of the function, by name.
         pub kwargs: BTreeMap<String, Value> = BTreeMap::new(),
         /// The interpreter, with the packages gymnasium (1.0 or later) and numpy: a program on PATH, the path
         /// of one, or the directory of an environment, relative to the pipeline.
         pub python: String = "python3".to_owned(),
-        /// The directory of its modules, relative to the pipeline.
+        /// The directory of its modules, relative to the pipeline. The modules there that its module imports
+        /// are in the key by their text; installed packages by their version alone, even those that are
+        /// installed in place (`pip install -e`).
         pub path: String = ".".to_owned(),
         /// Files that it reads, and modules that no import names, relative to `path`; they are in the key.
         pub files: Vec<String> = Vec::new(),

@@ -4,6 +4,10 @@
 //! A minibatch is split by whole columns into shards, and the network into towers that learn independently of
 //! one another. Each shard of each tower has a gradient of its own; they are added up in order. The number of
 //! shards depends on the minibatch alone, so that any number of threads gives the same bytes.
+//!
+//! A step of an LSTM of 256 units reads 1.3 MB of packed weights, which the last one left in the L2 cache.
+//! With one column a shard it is bound by that reading, and with 496 units or more by the L3 cache, where
+//! bf16 helps.
 
 mod acting;
 mod bf16;
