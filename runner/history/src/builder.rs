@@ -1,6 +1,6 @@
 //! Builds a run from its events.
 
-use super::{Metric, ResolvedPipeline, ResolvedStage, Run, Settings, StageRun};
+use super::{Metric, ResolvedPipeline, ResolvedStage, Run, Settings, StageRun, Warning};
 use runner_engine::{DecisionEvent, Event, RunStatus, StageEvent, StageStatus, Stamped};
 use serde::Deserialize as _;
 use std::collections::HashMap;
@@ -150,6 +150,10 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
                     });
                 }
                 StageEvent::Memo { hits, total } => stage.memo = Some((*hits, *total)),
+                StageEvent::Warning { message, hint } => stage.warnings.push(Warning {
+                    message: message.clone(),
+                    hint: hint.clone(),
+                }),
                 _ => {}
             }
         }

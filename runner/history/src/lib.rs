@@ -58,7 +58,7 @@ pub use id::{new_run, resolve};
 pub use library::{Chosen, Library, Question};
 pub use logs::{LogFollower, log_file, tail};
 pub use marks::{AllMarks, Marks};
-pub use model::{LastMetrics, Metric, Run, StageRun};
+pub use model::{LastMetrics, Metric, Run, StageRun, Warning};
 pub use named::Archive;
 pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};

@@ -89,6 +89,9 @@ pub struct StageRun {
     pub memo: Option<(u64, u64)>,
     /// The message of the stage's last progress event.
     pub doing: Option<String>,
+    /// The warnings of the stage in this run, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// The metrics that the stage reported in this run, by name, in order. Empty if the stage was cached: its
     /// `metrics` output then has them.
     pub metrics: BTreeMap<String, Vec<Metric>>,
@@ -138,6 +141,16 @@ fn resolved<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok
 /// An empty resolved stage: the serialised form does not have it in full.
 fn unknown<'de, D: Deserializer<'de>>(_: D) -> Result<Arc<ResolvedStage>, D::Error> {
     Ok(Arc::default())
+}
+
+/// A warning of a stage.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Warning {
+    /// The warning, a lowercase fragment.
+    pub message: String,
+    /// The remedy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// A metric's value.

@@ -1,8 +1,12 @@
 //! A comparison as a single page: tables, and learning curves with their spread. The page is self-contained
-//! and has no scripts.
+//! and allows only its own script.
 
-use super::comparison_table::{Sheet, cell, notes};
+use super::comparison_rows::{cell, difference, label, rows};
+use super::comparison_table::{self, notes};
 use crate::chart::{Axis, Role, Series, lines};
+use crate::figure_table::{self, Column};
+use crate::fold::Fold;
+use crate::glossary;
 use crate::html::{self, escape};
 use crate::training::FIRST;
 use runner_engine::text;
@@ -16,10 +20,13 @@ const MOST_LINES: usize = 12;
 /// The maximum number of rows of a table that are shown expanded.
 const MOST_ROWS: usize = 20;
 
+/// The maximum number of learning curves that are shown expanded.
+const MOST_CHARTS: usize = 4;
+
 /// The maximum number of metrics shown by parameter.
 const MOST_METRICS: usize = 4;
 
-/// Renders the page.
+/// Renders the page: what differs and the figures that decide, then charts, and the rest collapsed.
 pub fn page(comparison: &Comparison) -> String {
     let runs: BTreeSet<&str> = comparison.points.iter().map(|point| point.called.as_str()).collect();
     let title = format!("Comparison of {}", text::some(runs, 3));
@@ -29,46 +36,178 @@ pub fn page(comparison: &Comparison) -> String {
         text::count(comparison.points.len(), "point"),
         text::count(comparison.groups.len(), "group")
     );
-    body.push_str(&by_parameter(comparison));
-    body.push_str("<h2>Groups</h2>\n");
-    body.push_str(&groups(comparison));
+    let (first, rest) = rows(comparison);
+    match comparison.groups.len() <= MOST_COLUMNS {
+        true => body.push_str(&in_columns(comparison, &first)),
+        false => body.push_str(&in_rows(comparison, &first)),
+    }
     body.push_str("<ul class=\"dim\">");
     notes(comparison)
         .iter()
         .for_each(|note| body.push_str(&format!("<li>{}</li>", escape(note))));
     body.push_str("</ul>\n");
-    body.push_str(&charts(comparison));
-    body.push_str("<h2>Points</h2>\n");
-    body.push_str(&match comparison.points.len() {
-        0..=MOST_ROWS => points(comparison),
-        n => html::collapsed(&format!("all {n} points"), &points(comparison)),
-    });
+    body.push_str(&by_parameter(comparison, &first));
+    let (curves, others) = charts(comparison);
+    body.push_str(&curves);
+    let mut folds = Vec::new();
+    if !others.is_empty() {
+        folds.push(Fold::new("More learning curves", String::new(), others));
+    }
+    if !rest.is_empty() {
+        let table = match comparison.groups.len() <= MOST_COLUMNS {
+            true => figures_in_columns(comparison, &rest),
+            false => rest
+                .chunks(MOST_FIGURES)
+                .map(|some| figures_in_rows(comparison, some))
+                .collect(),
+        };
+        folds.push(Fold::new("All other figures", text::count(rest.len(), "figure"), table));
+    }
+    let count = text::count(comparison.points.len(), "point");
+    folds.push(Fold::new("Points", count, points(comparison, &first)));
+    for fold in &folds {
+        body.push_str(&fold.html(2, false));
+    }
+    body.push_str(&glossary::section(&body));
     html::page(&title, &body)
 }
 
-fn groups(comparison: &Comparison) -> String {
-    let sheet = Sheet::arranged(comparison, usize::MAX);
-    let Some((head, rows)) = sheet.0.split_first() else {
-        return String::new();
+/// The maximum number of groups that are columns.
+const MOST_COLUMNS: usize = 5;
+
+/// The maximum number of figures in a row of a group.
+const MOST_FIGURES: usize = 6;
+
+/// The number of a group, with the runs that it is of where there are several.
+fn group_title(comparison: &Comparison, i: usize, group: &Group) -> String {
+    match comparison.is_of_one_run() {
+        true => format!("#{}", i + 1),
+        false => format!("#{} {}", i + 1, text::some(comparison.runs(group), 2)),
+    }
+}
+
+/// Few groups side by side: the parameters that differ, then the figures.
+fn in_columns(comparison: &Comparison, metrics: &[&str]) -> String {
+    let mut out = String::new();
+    if !comparison.parameters.is_empty() {
+        let parameters: Vec<Vec<String>> = comparison
+            .parameters
+            .iter()
+            .map(|parameter| {
+                let values = comparison_table::column(comparison, parameter);
+                std::iter::once(escape(parameter))
+                    .chain(values.iter().map(|value| escape(value)))
+                    .collect()
+            })
+            .collect();
+        let (first, others) = parameters.split_at(parameters.len().min(MOST_ROWS));
+        let columns = group_columns(comparison, "setting");
+        out.push_str(&format!(
+            "<h2>What differs</h2>\n{}",
+            figure_table::table(&columns, first)
+        ));
+        if !others.is_empty() {
+            let table = figure_table::table(&columns, others);
+            out.push_str(&html::collapsed(&format!("{} more settings", others.len()), &table));
+        }
+    }
+    out.push_str("<h2>Figures that decide</h2>\n");
+    out + &figures_in_columns(comparison, metrics)
+}
+
+/// A column for each group, after the one of the rows' titles.
+fn group_columns(comparison: &Comparison, corner: &str) -> Vec<Column> {
+    let groups = comparison.groups.iter().enumerate();
+    let titles = groups.map(|(i, group)| group_title(comparison, i, group));
+    std::iter::once(corner.to_owned())
+        .chain(titles)
+        .map(|title| Column::text(&title))
+        .collect()
+}
+
+/// Figures by rows, groups by columns, and the difference of two groups.
+fn figures_in_columns(comparison: &Comparison, metrics: &[&str]) -> String {
+    let mut columns = group_columns(comparison, "figure");
+    let pair = match comparison.groups.as_slice() {
+        [first, second] => Some((first, second)),
+        _ => None,
     };
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = rows
+    columns.extend(pair.map(|_| Column::text("#2 less #1")));
+    let rows: Vec<Vec<String>> = metrics
         .iter()
-        .map(|row| row.iter().map(|cell| escape(cell)).collect())
+        .map(|metric| {
+            let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
+            let mut row = vec![glossary::worded(name, &label(comparison, metric))];
+            let groups = comparison.groups.iter();
+            row.extend(groups.map(|group| in_cell(&cell(comparison, group, metric))));
+            row.extend(pair.map(|(first, second)| {
+                let less = difference(comparison, first, second, metric);
+                escape(&less.unwrap_or_default())
+            }));
+            row
+        })
+        .collect();
+    figure_table::table(&columns, &rows)
+}
+
+/// A figure as HTML, with what follows its unit in small type.
+fn in_cell(text: &str) -> String {
+    let at = text
+        .find(" [")
+        .or_else(|| text.find(" ± "))
+        .or_else(|| text.find(" (n"));
+    match at {
+        Some(at) => format!(
+            "{} <span class=\"dim\">{}</span>",
+            escape(&text[..at]),
+            escape(&text[at + 1..])
+        ),
+        None => escape(text),
+    }
+}
+
+/// Many groups below one another: the parameters that differ and the first figures.
+fn in_rows(comparison: &Comparison, metrics: &[&str]) -> String {
+    let table = figures_in_rows(comparison, &metrics[..metrics.len().min(MOST_FIGURES)]);
+    format!("<h2>Groups</h2>\n{table}")
+}
+
+/// A row for each group with its parameters and these figures; what follows the first rows is collapsed.
+fn figures_in_rows(comparison: &Comparison, metrics: &[&str]) -> String {
+    let mut columns = vec![Column::text("group")];
+    columns.extend(comparison.parameters.iter().map(|name| Column::text(name)));
+    columns.extend(metrics.iter().map(|metric| {
+        let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
+        Column::words(name, &label(comparison, metric))
+    }));
+    let parameters = comparison.parameters.iter();
+    let values: Vec<Vec<String>> = parameters
+        .map(|parameter| comparison_table::column(comparison, parameter))
+        .collect();
+    let rows: Vec<Vec<String>> = comparison
+        .groups
+        .iter()
+        .enumerate()
+        .map(|(i, group)| {
+            let mut row = vec![escape(&group_title(comparison, i, group))];
+            row.extend(values.iter().map(|values| escape(&values[i])));
+            row.extend(metrics.iter().map(|metric| in_cell(&cell(comparison, group, metric))));
+            row
+        })
         .collect();
     // The groups are sorted by the first metric.
     let (first, others) = rows.split_at(rows.len().min(MOST_ROWS));
-    let mut out = html::table(&head, first);
+    let mut out = figure_table::table(&columns, first);
     if !others.is_empty() {
         let summary = format!("the other {}", text::count(others.len(), "group"));
-        out.push_str(&html::collapsed(&summary, &html::table(&head, others)));
+        out.push_str(&html::collapsed(&summary, &figure_table::table(&columns, others)));
     }
     out
 }
 
 /// Summarises many groups by one parameter at a time: the first metrics over all points that share a value.
-fn by_parameter(comparison: &Comparison) -> String {
-    let metrics = &comparison.metrics[..comparison.metrics.len().min(MOST_METRICS)];
+fn by_parameter(comparison: &Comparison, metrics: &[&str]) -> String {
+    let metrics = &metrics[..metrics.len().min(MOST_METRICS)];
     let mut rows = Vec::new();
     if comparison.groups.len() > MOST_LINES {
         for parameter in &comparison.parameters {
@@ -86,11 +225,7 @@ fn by_parameter(comparison: &Comparison) -> String {
             }
             for (value, group) in groups {
                 let mut row = vec![escape(parameter), escape(&value), group.points.len().to_string()];
-                row.extend(
-                    metrics
-                        .iter()
-                        .map(|metric| cell(&comparison.outcome(&group, metric), false)),
-                );
+                row.extend(metrics.iter().map(|metric| in_cell(&cell(comparison, &group, metric))));
                 rows.push(row);
             }
         }
@@ -98,19 +233,20 @@ fn by_parameter(comparison: &Comparison) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut head = vec!["parameter", "value", "points"];
-    head.extend(metrics.iter().map(String::as_str));
+    let mut columns: Vec<Column> = ["parameter", "value", "points"].map(Column::text).into();
+    columns.extend(metrics.iter().map(|metric| Column::text(&label(comparison, metric))));
     format!(
         "<h2>By parameter</h2>\n<p class=\"dim\">Mean ± sample standard deviation over all points with that \
         value, whatever their other parameters.</p>\n{}",
-        html::table(&head, &rows)
+        figure_table::table(&columns, &rows)
     )
 }
 
-fn points(comparison: &Comparison) -> String {
-    let mut head = vec!["point", "group", "status"];
-    head.extend(comparison.parameters.iter().map(String::as_str));
-    head.extend(comparison.metrics.iter().map(String::as_str));
+fn points(comparison: &Comparison, metrics: &[&str]) -> String {
+    let metrics = &metrics[..metrics.len().min(MOST_FIGURES)];
+    let mut columns: Vec<Column> = ["point", "group", "status"].map(Column::text).into();
+    columns.extend(comparison.parameters.iter().map(|name| Column::text(name)));
+    columns.extend(metrics.iter().map(|metric| Column::text(&label(comparison, metric))));
     let mut rows = Vec::new();
     for (i, group) in comparison.groups.iter().enumerate() {
         for &at in &group.points {
@@ -122,13 +258,13 @@ fn points(comparison: &Comparison) -> String {
             for parameter in &comparison.parameters {
                 row.push(escape(&comparison.values(&only, parameter).join(", ")));
             }
-            for metric in &comparison.metrics {
-                row.push(cell(&comparison.outcome(&only, metric), false));
+            for metric in metrics {
+                row.push(in_cell(&cell(comparison, &only, metric)));
             }
             rows.push(row);
         }
     }
-    html::table(&head, &rows)
+    figure_table::table(&columns, &rows)
 }
 
 /// The name of a group in a legend: its number and the parameters that distinguish it.
@@ -157,7 +293,8 @@ fn name(comparison: &Comparison, i: usize, group: &Group) -> String {
         .collect()
 }
 
-fn charts(comparison: &Comparison) -> String {
+/// The learning curves that are shown first, and all others.
+fn charts(comparison: &Comparison) -> (String, String) {
     let mut names: BTreeSet<(usize, String)> = BTreeSet::new();
     for stage in comparison.points.iter().flat_map(|point| &point.stages) {
         for (name, curve) in &stage.figures.curves {
@@ -167,13 +304,25 @@ fn charts(comparison: &Comparison) -> String {
             }
         }
     }
-    let mut out = String::new();
+    let (mut first, mut others) = (Vec::new(), Vec::new());
     for (_, name) in &names {
-        out.push_str(&lines(name, &series(comparison, name), Axis::Steps, 240.0));
+        let chart = lines(name, &series(comparison, name), Axis::Steps, 240.0);
+        let list = if first.len() < MOST_CHARTS {
+            &mut first
+        } else {
+            &mut others
+        };
+        list.push(chart);
     }
-    if out.is_empty() {
-        return out;
+    if first.is_empty() {
+        return (String::new(), String::new());
     }
+    let grid = |charts: &[String]| format!("<div class=\"charts\">\n{}</div>\n", charts.concat());
+    let others = if others.is_empty() {
+        String::new()
+    } else {
+        grid(&others)
+    };
     let mut about = "A line is the mean of a group where all its complete points have values, the band one \
         sample standard deviation to each side. Incomplete points have a line of their own."
         .to_owned();
@@ -183,7 +332,11 @@ fn charts(comparison: &Comparison) -> String {
             comparison.groups.len()
         ));
     }
-    format!("<h2>Learning curves</h2>\n<p class=\"dim\">{about}</p>\n<div class=\"charts\">\n{out}</div>\n")
+    let first = format!(
+        "<h2>Learning curves</h2>\n<p class=\"dim\">{about}</p>\n{}",
+        grid(&first)
+    );
+    (first, others)
 }
 
 /// The lines of one metric, by name; lines without points are omitted.
@@ -284,7 +437,7 @@ mod tests {
         let outcome = comparison.outcome(&comparison.groups[0], "train.loss");
         assert_eq!((outcome.values, outcome.of), (vec![2.0, 1.0], 3));
         let page = page(&comparison);
-        assert!(!page.contains("<details><summary>all"), "few points stand open");
+        assert!(page.contains("<h2>Figures that decide</h2>"), "few groups are columns");
         assert!(!page.contains("<run>") && page.contains("&lt;run&gt;[seed=3] is not complete: killed"));
     }
 
@@ -307,8 +460,11 @@ mod tests {
             .collect();
         // Five seeds, four rates and ten units; twenty groups; a header each. The rest is closed.
         assert_eq!(open.matches("<tr>").count(), (5 + 4 + 10) + 20 + 2);
-        assert!(page.contains("the other 20 groups") && page.contains("all 200 points"));
+        assert!(page.contains("the other 20 groups") && page.contains(">200 points</span>"));
         // The mean over 50 points of a rate: 5 seeds of 0, 1, …, 9.
-        assert!(open.contains("<td class=\"\" data-name=\"train.loss\">4.5 ± "));
+        assert!(
+            open.contains("<td data-name=\"loss\">4.50 <span class=\"dim\">± "),
+            "{open}"
+        );
     }
 }

@@ -11,7 +11,7 @@ const MOST_METRICS: usize = 6;
 
 /// The statistics of a metric as text: `1.25 ± 0.31 (n=3)`, `*` for the best, `n=2 of 3` if values are
 /// missing.
-pub(super) fn cell(outcome: &Outcome, best: bool) -> String {
+fn cell(outcome: &Outcome, best: bool) -> String {
     let Some(spread) = outcome.spread else {
         return "-".to_owned();
     };
@@ -31,7 +31,7 @@ pub(super) fn cell(outcome: &Outcome, best: bool) -> String {
 const LONGEST: usize = 40;
 
 /// The values of a parameter for each group. Long values start where they differ.
-fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
+pub(super) fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     let values: Vec<Vec<String>> = comparison
         .groups
         .iter()

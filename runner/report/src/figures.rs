@@ -11,7 +11,7 @@ pub enum Unit {
     Plain,
     /// A fraction that is shown in per cent: returns, volatility, shares.
     Percent,
-    /// A probability, from 0 to 1.
+    /// A probability, from 0 to 1, with three decimals.
     Probability,
     /// A number of things, shown in full.
     Count,
@@ -56,7 +56,8 @@ pub fn shown(value: f64, unit: Unit) -> String {
         _ if !value.is_finite() => "–".to_owned(),
         Unit::Plain => number(value),
         Unit::Percent => format!("{} %", small(100.0 * value, 0.001)),
-        Unit::Probability => small(value, 0.001),
+        Unit::Probability if value.abs() < 0.001 => small(value, 0.001),
+        Unit::Probability => decimals(value, 3),
         Unit::Count => decimals(value, 0),
         Unit::Times => format!("{}×", small(value, 0.001)),
         Unit::Seconds => seconds(value),
@@ -91,6 +92,22 @@ pub fn with_interval(value: f64, low: f64, high: f64, unit: Unit) -> String {
         true => format!("{} {}", shown(value, unit), interval(low, high, unit)),
         false => shown(value, unit),
     }
+}
+
+/// A mean with its standard deviation, which has as many decimals: `12.4 ± 3.1 %`.
+pub fn with_deviation(mean: f64, deviation: f64, unit: Unit) -> String {
+    let (scale, end) = match unit {
+        Unit::Percent => (100.0, " %"),
+        Unit::Times => (1.0, "×"),
+        Unit::Seconds => return format!("{} ± {}", seconds(mean), seconds(deviation)),
+        _ => (1.0, ""),
+    };
+    let (mean, deviation) = (scale * mean, scale * deviation);
+    let digits = match unit {
+        Unit::Count => 0,
+        _ => places(mean.abs().max(deviation)),
+    };
+    format!("{} ± {}{end}", decimals(mean, digits), decimals(deviation, digits))
 }
 
 /// A number without a unit: three significant digits, thousands apart, whole numbers in full.
@@ -220,7 +237,7 @@ mod tests {
         );
         assert_eq!(
             of(&[0.63551, 1.0e-34, 1.0, 0.0], Unit::Probability),
-            "0.636; < 0.001; 1.00; 0"
+            "0.636; < 0.001; 1.000; 0"
         );
         assert_eq!(
             of(
@@ -247,6 +264,8 @@ mod tests {
         assert_eq!(text, "15.4 % [−3.2, 34.0]");
         assert_eq!(with_interval(0.5, f64::NAN, 1.0, Unit::Plain), "0.500");
         assert_eq!(interval(0.001, 0.0023, Unit::Plain), "[0.00100, 0.00230]");
+        assert_eq!(with_deviation(0.1241, 0.0312, Unit::Percent), "12.4 ± 3.1 %");
+        assert_eq!(with_deviation(1234.4, 0.4, Unit::Count), "1,234 ± 0");
     }
 
     #[test]

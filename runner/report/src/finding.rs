@@ -1,6 +1,8 @@
-//! The finding of an evaluation in a sentence: the policy beside the best baseline, which may be better.
+//! The finding of an evaluation in words: the policy with its interval, what it beats and what beats it.
 
 use crate::evaluation::{Values, names};
+use crate::figures::{self, Unit};
+use crate::glossary::title;
 use cache::{Artifact, Store};
 use serde_json::Value;
 
@@ -15,6 +17,12 @@ const P: &str = "_p";
 
 /// Baselines that know what no policy is shown: hidden states, or the model behind the prices.
 const BOUNDS: [&str; 3] = ["oracle", "bound", "filter"];
+
+/// The figure by which strategies of a market are compared.
+const MATCHED: &str = "matched_excess_return";
+
+/// The most names in a sentence.
+const MOST_NAMES: usize = 5;
 
 /// The baseline that decides by what the policy sees.
 const SEEN: &str = "best_rule";
@@ -47,73 +55,164 @@ fn beside(values: &Values) -> Option<(String, Vec<Beside<'_>>)> {
     Some((figure, baselines))
 }
 
-/// The policy beside the best baseline that is no bound, with the p-value of their difference, and beside the
-/// best rule of what is seen where that is another one.
-pub(crate) fn first_sentence(values: &Values) -> Option<String> {
+/// The answer of an evaluation in a sentence: the policy's figure with its interval, the baselines that it
+/// beats beyond chance and those that beat it, and the best baseline that is no bound, with the best rule of
+/// what is seen where that is another one.
+pub(crate) fn answer(values: &Values) -> Option<String> {
     let (figure, baselines) = beside(values)?;
-    let is_market = figure == "matched_excess_return";
-    let ours = *values.get(if is_market { "excess_return" } else { figure.as_str() })?;
-    let known = baselines.iter().filter(|baseline| !BOUNDS.contains(&baseline.name));
-    let best = known.min_by(|a, b| a.less.total_cmp(&b.less))?;
+    let is_market = figure == MATCHED;
+    let name = own(&figure);
+    let ours = *values.get(name)?;
+    let best = competitors(&baselines).min_by(|a, b| a.less.total_cmp(&b.less))?;
+    let shown = |value: f64| match is_market {
+        true => figures::signed(value, Unit::of(name)),
+        false => figures::shown(value, Unit::of(name)),
+    };
+    let blind = if is_blind(values) { "blind " } else { "" };
+    let earns = match is_market {
+        true => format!("The {blind}policy earns {}", tested(values, &figure)?),
+        false => format!("The {blind}policy has a {}", tested(values, &figure)?),
+    };
     let seen = baselines
         .iter()
         .find(|baseline| baseline.name == SEEN && best.name != SEEN);
-    let shown = |value: f64| match is_market {
-        true => format!("{:+.1} %", 100.0 * value),
-        false => format!("{value:.3}"),
-    };
-    let judged = match best.p < CHANCE {
-        true if best.less < 0.0 => "better than the policy",
-        true => "the policy is better",
-        false => "no difference beyond noise",
-    };
+    let seen = seen.map_or(String::new(), |seen| {
+        format!("; {} has {}", title(SEEN), shown(ours - seen.less))
+    });
     Some(format!(
-        "{}policy {}{}; best baseline{}: {} {}{}: {judged} (p {:.3}, corrected for {})",
-        if values.get("blind") == Some(&1.0) {
-            "blind "
-        } else {
-            ""
-        },
-        if is_market {
-            String::new()
-        } else {
-            format!("{} ", figure.replace('_', " "))
-        },
-        if is_market {
-            format!("{} a year over cash", shown(ours))
-        } else {
-            shown(ours)
-        },
-        if is_market { ", at its volatility" } else { "" },
-        words(best.name),
+        "{earns}: {}. The best baseline{} is {} with {} (p {}{}){seen}.",
+        judgement(&baselines),
+        if is_market { ", at the policy's volatility," } else { "" },
+        title(best.name),
         shown(ours - best.less),
-        seen.map_or(String::new(), |seen| format!(
-            " ({} {})",
-            words(SEEN),
-            shown(ours - seen.less)
-        )),
-        best.p,
-        match baselines.len() {
-            1 => "one baseline".to_owned(),
-            several => format!("{several} baselines"),
-        }
+        figures::shown(best.p, Unit::Probability),
+        if baselines.len() > 1 { ", corrected" } else { "" },
     ))
 }
 
-/// The baselines that the policy beats beyond chance.
-pub(crate) fn beaten(values: &Values) -> Option<Vec<String>> {
-    let (_, baselines) = beside(values)?;
+/// The policy's own figure that belongs to one that is tested.
+fn own(figure: &str) -> &str {
+    if figure == MATCHED { "excess_return" } else { figure }
+}
+
+/// The policy's figure that is tested, with its interval, in words.
+fn tested(values: &Values, figure: &str) -> Option<String> {
+    let name = own(figure);
+    let unit = Unit::of(name);
+    let value = *values.get(name)?;
+    let end = |end: &str| values.get(&format!("{name}{end}")).copied().unwrap_or(f64::NAN);
+    let (low, high) = (end("_low"), end("_high"));
+    let interval = match low.is_finite() && high.is_finite() {
+        true => format!(" {}", figures::interval(low, high, unit)),
+        false => String::new(),
+    };
+    Some(match figure == MATCHED {
+        true => format!("{} a year over cash{interval}", figures::signed(value, unit)),
+        false => format!("{} of {}{interval}", title(name), figures::shown(value, unit)),
+    })
+}
+
+/// The answer in a line: the figure that is tested and the judgement.
+pub(crate) fn in_short(values: &Values) -> Option<String> {
+    let (figure, baselines) = beside(values)?;
+    Some(format!("{}: {}", tested(values, &figure)?, judgement(&baselines)))
+}
+
+/// The answer of an evaluation that is not of a market: beside baselines, or beside the optimal policy.
+pub(crate) fn sentence(values: &Values) -> Option<String> {
+    answer(values).or_else(|| beside_optimal(values))
+}
+
+/// The baselines that the policy beats beyond chance and those that beat it, in words.
+fn judgement(baselines: &[Beside<'_>]) -> String {
+    let (ahead, behind) = (beaten(baselines), beating(baselines));
+    let n = baselines.len();
+    match (ahead.as_slice(), behind.as_slice()) {
+        ([], []) if n == 1 => format!("no difference from {} is beyond chance", title(baselines[0].name)),
+        ([], []) => format!("it beats none of {n} baselines beyond chance, and none beats it"),
+        (ahead, []) if ahead.len() == n && n > 1 => format!("it beats all {n} baselines beyond chance"),
+        (ahead, []) if n == 1 => format!("it beats {} beyond chance", ahead[0]),
+        (ahead, []) => format!(
+            "of {n} baselines it beats {} beyond chance, and none beats it",
+            listed(ahead)
+        ),
+        ([], behind) if n == 1 => format!("{} beats it beyond chance", behind[0]),
+        ([], behind) => format!(
+            "it beats none of {n} baselines beyond chance, and {} {} it",
+            listed(behind),
+            beat(behind)
+        ),
+        (ahead, behind) => format!(
+            "of {n} baselines it beats {} beyond chance, and {} {} it",
+            listed(ahead),
+            listed(behind),
+            beat(behind)
+        ),
+    }
+}
+
+fn beat(who: &[String]) -> &'static str {
+    if who.len() == 1 { "beats" } else { "beat" }
+}
+
+/// Names with commas, and with `and` before the last: at most five, then how many more there are.
+fn listed(names: &[String]) -> String {
+    let mut names = names.to_vec();
+    if names.len() > MOST_NAMES {
+        let more = names.split_off(MOST_NAMES - 1).len();
+        names.push(format!("{more} more"));
+    }
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        all => all.join(", "),
+    }
+}
+
+/// The baselines that no policy can be expected to beat left out.
+fn competitors<'b, 'v>(baselines: &'b [Beside<'v>]) -> impl Iterator<Item = &'b Beside<'v>> {
+    baselines.iter().filter(|baseline| !is_bound(baseline.name))
+}
+
+/// The titles of the baselines that the policy beats beyond chance.
+fn beaten(baselines: &[Beside<'_>]) -> Vec<String> {
     let ahead = baselines
         .iter()
         .filter(|baseline| baseline.less > 0.0 && baseline.p < CHANCE);
-    Some(ahead.map(|baseline| words(baseline.name)).collect())
+    ahead.map(|baseline| title(baseline.name)).collect()
 }
 
-fn words(name: &str) -> String {
-    match name {
-        SEEN => "best rule of what is seen".to_owned(),
-        other => other.replace('_', " "),
-    }
+/// The titles of the baselines, bounds apart, that beat the policy beyond chance.
+fn beating(baselines: &[Beside<'_>]) -> Vec<String> {
+    let behind = competitors(baselines).filter(|baseline| baseline.less < 0.0 && baseline.p < CHANCE);
+    behind.map(|baseline| title(baseline.name)).collect()
+}
+
+/// The judgement of the policy beside its baselines, for the summary of a section.
+pub(crate) fn beside_baselines(values: &Values) -> Option<String> {
+    Some(judgement(&beside(values)?.1))
+}
+
+/// The names of the baselines that matter: the best one, those that beat the policy, and the best rule of what
+/// is seen.
+pub(crate) fn mattering(values: &Values) -> Vec<&str> {
+    let Some((_, baselines)) = beside(values) else {
+        return Vec::new();
+    };
+    let best = competitors(&baselines).min_by(|a, b| a.less.total_cmp(&b.less));
+    let best = best.map(|best| best.name);
+    let matters =
+        |one: &&Beside<'_>| Some(one.name) == best || one.name == SEEN || one.less < 0.0 && one.p < CHANCE;
+    competitors(&baselines).filter(matters).map(|one| one.name).collect()
+}
+
+/// True for baselines that know what no policy is shown.
+pub(crate) fn is_bound(name: &str) -> bool {
+    BOUNDS.contains(&name)
+}
+
+/// True for a policy that loses nothing when it is shown another world.
+pub(crate) fn is_blind(values: &Values) -> bool {
+    values.get("blind") == Some(&1.0)
 }
 
 /// The table for people beside some metrics.
@@ -126,9 +225,8 @@ pub(crate) fn table_of(store: &Store, artifact: &Artifact) -> Option<String> {
 /// empty for other metrics.
 pub fn finding(store: &Store, artifact: &Artifact) -> String {
     let values = summary(artifact);
-    let sentence = || first_sentence(&values).or_else(|| beside_optimal(&values));
-    let rule = rule_in_words(artifact).map_or(String::new(), |text| format!("{}: {text}\n", words(SEEN)));
-    let sentence = || sentence().map(|sentence| format!("{sentence}\n{rule}"));
+    let rule = rule_in_words(artifact).map_or(String::new(), |text| format!("{}: {text}\n", title(SEEN)));
+    let sentence = || sentence(&values).map(|sentence| format!("{sentence}\n{rule}"));
     table_of(store, artifact).or_else(sentence).unwrap_or_default()
 }
 
@@ -141,7 +239,12 @@ pub(crate) fn rule_in_words(artifact: &Artifact) -> Option<&str> {
 /// The policy beside the optimal one, where that is known.
 fn beside_optimal(values: &Values) -> Option<String> {
     let (ours, optimal) = (values.get("episodic_return")?, values.get("optimal/episodic_return")?);
-    Some(format!("policy {ours:.3} an episode; the optimal policy {optimal:.3}"))
+    let shown = |value: &f64| figures::shown(*value, Unit::Plain);
+    Some(format!(
+        "The policy earns {} an episode, the optimal policy {}.",
+        shown(ours),
+        shown(optimal)
+    ))
 }
 
 /// The last values of an artifact's metrics.
@@ -159,13 +262,15 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
-    /// The best baseline stands beside the policy, also where it is better; bounds do not, though they count
-    /// among what was tested.
+    /// The baseline that is better is named, with its figure; bounds are not, though they count among what was
+    /// tested.
     #[test]
     fn the_baseline_that_hurts_is_named() {
         let market = |less: f64, p: f64, blind: f64| {
             values(&[
                 ("excess_return", 0.104),
+                ("excess_return_low", -0.0312),
+                ("excess_return_high", 0.221),
                 ("blind", blind),
                 ("versus/best_rule/matched_excess_return", less),
                 ("versus/best_rule/matched_excess_return_p", p),
@@ -177,28 +282,31 @@ mod tests {
         };
         let worse = market(-0.106, 0.01, 0.0);
         assert_eq!(
-            first_sentence(&worse).unwrap(),
-            "policy +10.4 % a year over cash; best baseline, at its volatility: best rule of what is seen +21.0 %: \
-             better than the policy (p 0.010, corrected for 3 baselines)"
+            answer(&worse).unwrap(),
+            "The policy earns +10.4 % a year over cash [−3.1, 22.1]: of 3 baselines it beats cash beyond chance, and best \
+            rule of what is seen beats it. The best baseline, at the policy's volatility, is best rule of what is seen \
+            with +21.0 % (p 0.010, corrected)."
         );
-        assert_eq!(beaten(&worse).unwrap(), ["cash"]);
-        let even = market(0.02, 0.2, 1.0);
-        let said = first_sentence(&even).unwrap();
+        assert_eq!(mattering(&worse), ["best_rule"]);
+        let even = answer(&market(0.02, 0.2, 1.0)).unwrap();
+        assert!(even.starts_with("The blind policy earns"), "{even}");
         assert!(
-            said.starts_with("blind policy") && said.contains("+8.4 %: no difference beyond noise"),
-            "{said}"
+            even.contains("it beats cash beyond chance, and none beats it"),
+            "{even}"
         );
-        assert_eq!(beaten(&even).unwrap(), ["cash"]);
-        let ahead = market(0.05, 0.01, 0.0);
-        assert!(first_sentence(&ahead).unwrap().contains("+5.4 %: the policy is better"));
-        assert_eq!(first_sentence(&values(&[("excess_return", 0.1)])), None);
+        let ahead = answer(&market(0.05, 0.01, 0.0)).unwrap();
+        assert!(
+            ahead.contains("it beats best rule of what is seen and cash beyond chance, and none beats it"),
+            "{ahead}"
+        );
+        assert_eq!(answer(&values(&[("excess_return", 0.1)])), None);
     }
 
     /// The rule of what is seen is named where another baseline is the best, too; what knows the model is not
     /// the best baseline.
     #[test]
     fn the_rule_of_what_is_seen_is_always_named() {
-        let said = first_sentence(&values(&[
+        let said = answer(&values(&[
             ("excess_return", 0.02),
             ("versus/best_rule/matched_excess_return", -0.03),
             ("versus/best_rule/matched_excess_return_p", 0.2),
@@ -209,15 +317,16 @@ mod tests {
         ]));
         assert_eq!(
             said.unwrap(),
-            "policy +2.0 % a year over cash; best baseline, at its volatility: short straddle +6.0 % (best rule of \
-             what is seen +5.0 %): no difference beyond noise (p 0.100, corrected for 3 baselines)"
+            "The policy earns +2.00 % a year over cash: it beats none of 3 baselines beyond chance, and none beats it. The \
+            best baseline, at the policy's volatility, is short straddle with +6.00 % (p 0.100, corrected); best rule of \
+            what is seen has +5.00 %."
         );
     }
 
     /// A policy that reasons beside breadth-first search, by the figure that is tested.
     #[test]
     fn reasoning_is_compared_by_its_main_figure() {
-        let said = first_sentence(&values(&[
+        let said = answer(&values(&[
             ("mrr", 0.912),
             ("versus/mined_rules/mrr", -0.01),
             ("versus/mined_rules/mrr_p", 0.3),
@@ -227,8 +336,28 @@ mod tests {
         ]));
         assert_eq!(
             said.unwrap(),
-            "policy mrr 0.912; best baseline: breadth first 0.944: better than the policy (p 0.020, corrected for 2 \
-             baselines)"
+            "The policy has a mean reciprocal rank of 0.912: it beats none of 2 baselines beyond chance, and breadth first \
+            beats it. The best baseline is breadth first with 0.944 (p 0.020, corrected)."
+        );
+    }
+
+    #[test]
+    fn one_baseline_is_named_and_many_are_counted() {
+        let of = |n: usize, less: f64| {
+            let names = ["a", "b", "c", "d", "e", "f", "g"];
+            let mut values = values(&[("mrr", 0.5)]);
+            for name in &names[..n] {
+                values.insert(format!("versus/{name}/mrr"), less);
+                values.insert(format!("versus/{name}/mrr_p"), 0.01);
+            }
+            beside_baselines(&values).unwrap()
+        };
+        assert_eq!(of(1, 0.1), "it beats a beyond chance");
+        assert_eq!(of(1, -0.1), "a beats it beyond chance");
+        assert_eq!(of(7, 0.1), "it beats all 7 baselines beyond chance");
+        assert_eq!(
+            of(7, -0.1),
+            "it beats none of 7 baselines beyond chance, and a, b, c, d and 3 more beat it"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The terms that a reader of results meets: title, unit and meaning of each, written once.
 
 use crate::figures::Unit;
+use crate::fold::Fold;
 use crate::html::escape;
 use std::sync::LazyLock;
 
@@ -76,7 +77,7 @@ pub fn section(body: &str) -> String {
     let used = TERMS
         .iter()
         .filter(|term| body.contains(&format!("href=\"#term-{}\"", term.name)));
-    let items: String = used
+    let items: Vec<String> = used
         .map(|term| {
             format!(
                 "<dt id=\"term-{}\">{}</dt><dd>{}</dd>\n",
@@ -86,9 +87,11 @@ pub fn section(body: &str) -> String {
             )
         })
         .collect();
-    match items.is_empty() {
-        true => String::new(),
-        false => format!("<h2 id=\"glossary\">Glossary</h2>\n<dl class=\"glossary\">\n{items}</dl>\n"),
+    let body = format!("<dl class=\"glossary\">\n{}</dl>\n", items.concat());
+    match items.len() {
+        0 => String::new(),
+        1 => Fold::new("Glossary", "1 term".to_owned(), body).html(2, false),
+        n => Fold::new("Glossary", format!("{n} terms"), body).html(2, false),
     }
 }
 

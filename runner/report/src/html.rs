@@ -91,7 +91,7 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let class = if is_many { " class=\"many\"" } else { "" };
     let mut out = format!("<div class=\"wide\" tabindex=\"0\"><table{class}><thead><tr>");
     // Numbers are right-aligned, texts left-aligned; long texts may wrap.
-    let is_number = |cell: &&str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–".contains(c));
+    let is_number = |cell: &&str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-−–".contains(c));
     let classes: Vec<&str> = (0..head.len())
         .map(|i| {
             let mut cells = rows
@@ -155,7 +155,11 @@ pub fn bytes(value: u64) -> String {
 }
 
 /// The style sheet of all pages: colours and charts, then the rest.
-pub const STYLE: &str = concat!(include_str!("chart/chart.css"), include_str!("style.css"));
+pub const STYLE: &str = concat!(
+    include_str!("chart/chart.css"),
+    include_str!("style.css"),
+    include_str!("report.css")
+);
 
 #[cfg(test)]
 mod tests {

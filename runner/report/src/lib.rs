@@ -2,16 +2,21 @@
 //! tables, paper accounts, previews of artifacts, messages on runs that have ended, and servers that follow
 //! runs.
 
+mod asked;
 pub mod chart;
 mod comparison_page;
+mod comparison_rows;
 mod comparison_table;
 mod data;
 mod evaluation;
+mod figure_table;
 pub mod figures;
 mod finding;
+mod fold;
 pub mod glossary;
 pub mod html;
 mod live_run;
+mod markdown;
 mod metric_files;
 pub mod notify;
 mod paper;

@@ -1,8 +1,11 @@
 //! The accounts of a backtest step by step: charts, drawdowns and actions, of the first run of each strategy
 //! in the first world.
 
-use super::chart::{Axis, Chart, Role, Series, Unit, lines, number, strips};
-use super::html::{self, escape};
+use super::chart::{Axis, Chart, Role, Series, Unit, strips};
+use super::figure_table::{self, Column};
+use super::figures::{self, shown};
+use super::glossary;
+use super::html::escape;
 use arrow_array::{Array as _, RecordBatch};
 use cache::Store;
 use datasets::Date;
@@ -45,48 +48,142 @@ struct Path {
     weights: Vec<(String, Vec<f64>)>,
 }
 
-/// The charts and tables of a stage's trajectory; empty if there is no trajectory.
-pub(super) fn section(stage: &StageRun, store: &Store) -> String {
-    read(stage, store)
-        .map(|(world, paths)| charts(&world, &paths, &stage.id))
-        .unwrap_or_default()
+/// The accounts of a stage's trajectory.
+pub(super) struct Paths {
+    world: String,
+    /// The strategies by name, the policy first.
+    paths: Vec<(String, Path)>,
+}
+
+impl Paths {
+    /// Reads the trajectory of a stage; `None` if it has none.
+    pub(crate) fn read(stage: &StageRun, store: &Store) -> Option<Self> {
+        let artifact = store.artifact(*stage.outputs.get("trajectory")?).ok()?;
+        let blob = store.blob(artifact.entry("trajectory.parquet")?.blob).ok()?;
+        let (world, paths) = split(&columns::from_parquet(blob).ok()?)?;
+        (!paths.is_empty()).then_some(Self { world, paths })
+    }
+
+    fn policy(&self) -> &Path {
+        &self.paths[0].1
+    }
+
+    /// The first and the last day: `2018-01-02 to 2020-08-06`.
+    pub(crate) fn range(&self) -> Option<String> {
+        let date = |day: &f64| Date(day.floor() as i32);
+        let days = &self.policy().days;
+        Some(format!("{} to {}", date(days.first()?), date(days.last()?)))
+    }
+
+    /// A chart of the strategies whose name is wanted, as lines with their roles.
+    fn chart(&self, title: &str, of: &dyn Fn(&Path) -> Vec<f64>, is_wanted: &dyn Fn(&str) -> bool) -> Chart {
+        let wanted = self.paths.iter().filter(|(name, _)| is_wanted(name));
+        let series = wanted.map(|(name, path)| {
+            let points = path.days.iter().copied().zip(of(path)).collect();
+            Series::line(&glossary::title(name), points).role(Role::of(name))
+        });
+        Chart::new(title, series.collect(), Axis::Days)
+    }
+
+    /// Equity and drawdown of the strategies whose name is wanted; `id` is that of the evaluation.
+    fn equity_and_drawdown(&self, id: &str, is_wanted: &dyn Fn(&str) -> bool) -> [Chart; 2] {
+        let equity = self.chart("Equity, start = 1", &equity, is_wanted).unit(Unit::Ratio);
+        let drawdown = self.chart("Drawdown", &|path| fall(&path.columns["nav"]), is_wanted);
+        [equity.group(id), drawdown.unit(Unit::Percent).group(id)]
+    }
+
+    /// Equity with drawdown below, of the strategies whose name is wanted; `id` is that of the evaluation.
+    pub(crate) fn equity(&self, id: &str, is_wanted: &dyn Fn(&str) -> bool) -> String {
+        let [equity, drawdown] = self.equity_and_drawdown(id, is_wanted);
+        let world = match self.world.is_empty() {
+            true => String::new(),
+            false => format!(
+                "<p class=\"dim\">The charts show one world, {}, and the first run of each strategy; the table has all.</p>\n",
+                escape(&self.world)
+            ),
+        };
+        format!(
+            "{}{}{world}",
+            equity.height(170.0).html(),
+            drawdown.height(100.0).html()
+        )
+    }
+
+    /// Equity of all strategies.
+    pub(crate) fn all_equity(&self) -> String {
+        let chart = self.chart("Equity of all strategies, start = 1", &equity, &|_| true);
+        chart.unit(Unit::Ratio).html()
+    }
+
+    /// The worst drawdowns of the policy.
+    pub(crate) fn drawdowns(&self) -> String {
+        let path = self.policy();
+        let date = |row: usize| Date(path.days[row].floor() as i32).to_string();
+        let rows: Vec<Vec<String>> = worst(&path.columns["nav"])
+            .iter()
+            .map(|one| {
+                vec![
+                    shown(one.depth, figures::Unit::Percent),
+                    date(one.start),
+                    date(one.trough),
+                    one.recovery.map_or("not recovered".to_owned(), date),
+                ]
+            })
+            .collect();
+        let columns = ["depth", "peak", "trough", "recovery"].map(Column::text);
+        figure_table::section("Worst drawdowns of the policy", &columns, &rows)
+    }
+
+    /// Exposure, costs and actions of the policy.
+    pub(crate) fn behaviour(&self) -> String {
+        let path = self.policy();
+        let column =
+            |name: &'static str| move |path: &Path| path.columns.get(name).cloned().unwrap_or_default();
+        let is_policy = |name: &str| name == self.paths[0].0;
+        let mut out = String::from("<div class=\"charts\">\n");
+        for (name, title) in OF_POLICY.iter().filter(|(name, _)| path.columns.contains_key(name)) {
+            out.push_str(&self.chart(title, &column(name), &is_policy).html());
+        }
+        let weights: Vec<Series> = path
+            .weights
+            .iter()
+            .map(|(name, weights)| {
+                let points = path.days.iter().copied().zip(weights.iter().copied());
+                Series::line(name, points.collect())
+            })
+            .collect();
+        if !weights.is_empty() {
+            let chart = Chart::new("Largest weights of the policy", weights, Axis::Days);
+            out.push_str(&chart.unit(Unit::Percent).html());
+        }
+        let costs = self.chart("Costs paid, currency", &column("costs"), &|_| true);
+        out.push_str(&costs.unit(Unit::Money).html());
+        let mut names: Vec<String> = path.actions.iter().filter(|name| !name.is_empty()).cloned().collect();
+        names.sort();
+        names.dedup();
+        let at: Vec<_> = path
+            .days
+            .iter()
+            .zip(&path.actions)
+            .filter_map(|(day, action)| Some((*day, names.iter().position(|name| name == action)?)))
+            .collect();
+        if !names.is_empty() {
+            out.push_str(&strips("Actions of the policy", &names, &at));
+        }
+        out.push_str("</div>\n");
+        out
+    }
 }
 
 /// The equity and the drawdown of the strategies of a stage; `None` if there is no trajectory.
 pub(super) fn equity_and_drawdown(stage: &StageRun, store: &Store) -> Option<[Chart; 2]> {
-    let (_, paths) = read(stage, store)?;
-    Some([equity(&paths, &stage.id), drawdown(&paths, &stage.id)])
+    Some(Paths::read(stage, store)?.equity_and_drawdown(&stage.id, &|_| true))
 }
 
-/// A line for each strategy.
-fn chart(title: &str, paths: &[(String, Path)], of: impl Fn(&Path) -> Vec<f64>) -> Chart {
-    let line = |(name, path): &(String, Path)| {
-        let points = path.days.iter().copied().zip(of(path));
-        Series::line(name, points.collect()).role(Role::of(name))
-    };
-    Chart::new(title, paths.iter().map(line).collect(), Axis::Days)
-}
-
-fn equity(paths: &[(String, Path)], group: &str) -> Chart {
-    let growth = |path: &Path| {
-        let nav = &path.columns["nav"];
-        nav.iter().map(|value| value / nav[0]).collect()
-    };
-    chart("Equity (start = 1)", paths, growth)
-        .unit(Unit::Ratio)
-        .group(group)
-}
-
-fn drawdown(paths: &[(String, Path)], group: &str) -> Chart {
-    chart("Drawdown", paths, |path| fall(&path.columns["nav"]))
-        .unit(Unit::Percent)
-        .group(group)
-}
-
-fn read(stage: &StageRun, store: &Store) -> Option<(String, Vec<(String, Path)>)> {
-    let artifact = store.artifact(*stage.outputs.get("trajectory")?).ok()?;
-    let blob = store.blob(artifact.entry("trajectory.parquet")?.blob).ok()?;
-    split(&columns::from_parquet(blob).ok()?)
+/// The net asset value of each step, as a multiple of the first.
+fn equity(path: &Path) -> Vec<f64> {
+    let nav = &path.columns["nav"];
+    nav.iter().map(|value| value / nav[0]).collect()
 }
 
 fn split(table: &RecordBatch) -> Option<(String, Vec<(String, Path)>)> {
@@ -147,63 +244,6 @@ fn weights(table: &RecordBatch, rows: usize) -> Vec<(String, Vec<f64>)> {
     all
 }
 
-fn charts(world: &str, paths: &[(String, Path)], group: &str) -> String {
-    let policy = &paths[..paths.len().min(1)];
-    let mut out = String::new();
-    if !world.is_empty() {
-        out.push_str(&format!(
-            "<p class=\"dim\">Charts: {}, first run of each strategy.</p>\n",
-            escape(world)
-        ));
-    }
-    let column = |name: &'static str| move |path: &Path| path.columns.get(name).cloned().unwrap_or_default();
-    out.push_str("<div class=\"charts\">\n");
-    out.push_str(&equity(paths, group).html());
-    out.push_str(&drawdown(paths, group).height(180.0).html());
-    out.push_str("</div>\n");
-    if let Some((_, path)) = paths.first() {
-        out.push_str(&drawdowns(path));
-    }
-    out.push_str("<h3>Behaviour</h3>\n<div class=\"charts\">\n");
-    if let Some((_, path)) = paths.first() {
-        for (name, title) in OF_POLICY.iter().filter(|(name, _)| path.columns.contains_key(name)) {
-            out.push_str(&chart(title, policy, column(name)).html());
-        }
-        let weights: Vec<Series> = path
-            .weights
-            .iter()
-            .map(|(name, weights)| {
-                let points = path.days.iter().copied().zip(weights.iter().copied());
-                Series::line(name, points.collect())
-            })
-            .collect();
-        if !weights.is_empty() {
-            out.push_str(&lines("Largest weights of the policy", &weights, Axis::Days, 260.0));
-        }
-    }
-    out.push_str(
-        &chart("Costs paid, currency", paths, column("costs"))
-            .unit(Unit::Money)
-            .html(),
-    );
-    if let Some((_, path)) = paths.first() {
-        let mut names: Vec<String> = path.actions.iter().filter(|name| !name.is_empty()).cloned().collect();
-        names.sort();
-        names.dedup();
-        let at: Vec<_> = path
-            .days
-            .iter()
-            .zip(&path.actions)
-            .filter_map(|(day, action)| Some((*day, names.iter().position(|name| name == action)?)))
-            .collect();
-        if !names.is_empty() {
-            out.push_str(&strips("Actions of the policy", &names, &at));
-        }
-    }
-    out.push_str("</div>\n");
-    out
-}
-
 /// The drawdown at each step: the value divided by its running peak, minus 1.
 fn fall(nav: &[f64]) -> Vec<f64> {
     let mut peak = f64::NEG_INFINITY;
@@ -250,23 +290,6 @@ fn worst(nav: &[f64]) -> Vec<Drawdown> {
     found.sort_by(|a, b| a.depth.total_cmp(&b.depth));
     found.truncate(WORST);
     found
-}
-
-fn drawdowns(path: &Path) -> String {
-    let date = |row: usize| Date(path.days[row].floor() as i32).to_string();
-    let rows: Vec<_> = worst(&path.columns["nav"])
-        .iter()
-        .map(|one| {
-            vec![
-                number(one.depth),
-                date(one.start),
-                date(one.trough),
-                one.recovery.map_or("not recovered".to_owned(), date),
-            ]
-        })
-        .collect();
-    let head = ["depth", "peak", "trough", "recovery"];
-    html::section("<h3>Worst drawdowns of the policy</h3>", &head, &rows)
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(super) fn section(run: &Run, store: &Store, in_time: &impl Fn() -> bool) -> 
         })
         .collect();
     let header = ["stage", "isolation", "network", "tools", "container"];
-    Some(html::section("<h2>Programs</h2>", &header, &rows?))
+    Some(html::section("<h3>Programs</h3>", &header, &rows?))
 }
 
 /// The isolation in force when an action was computed.
@@ -76,7 +76,7 @@ mod tests {
             damaged: 0,
         };
         let page = section(&run, &store, &|| true).unwrap();
-        assert!(page.contains("<h2>Programs</h2>"), "{page}");
+        assert!(page.contains("<h3>Programs</h3>"), "{page}");
         assert_eq!(section(&run, &store, &|| false), None);
         assert!(
             write_within(&run, dir.path(), &store, Duration::ZERO)

@@ -1,6 +1,6 @@
 //! The evaluation of a reasoning policy: the policy beside baselines and its blind copy, then a few proofs.
 
-use super::finding;
+use super::fold::Fold;
 use super::html::escape_content;
 use cache::Store;
 use runner_history::StageRun;
@@ -8,31 +8,31 @@ use runner_history::StageRun;
 /// The maximum number of bytes of proofs on a page.
 const MOST: usize = 32 << 10;
 
-/// The files with a table for people, with proofs, paths or plans, and with verdicts by confidence, each with
-/// its title.
-const FILES: [(&str, &str); 3] = [
-    (finding::TABLE, "In short"),
+/// The files with proofs, paths or plans, and with verdicts by confidence, each with its title.
+const FILES: [(&str, &str); 2] = [
     ("proofs.txt", "What it proves, finds or plans"),
     ("calibration.csv", "Verdicts by confidence"),
 ];
 
-/// The files beside the metrics of a stage; empty for other stages.
-pub(super) fn files(stage: &StageRun, store: &Store) -> String {
+/// The files beside the metrics of a stage; none for other stages.
+pub(super) fn files(stage: &StageRun, store: &Store) -> Vec<Fold> {
     let read = |name: &str| {
         let artifact = store.artifact(*stage.outputs.get("metrics")?).ok()?;
         store.blob(artifact.entry(name)?.blob).ok()
     };
     FILES
         .iter()
-        .filter_map(|(name, title)| Some(shown(title, &String::from_utf8_lossy(&read(name)?))))
+        .filter_map(|(name, title)| {
+            let blob = read(name)?;
+            let text = String::from_utf8_lossy(&blob);
+            let lines = format!("{} lines", text.lines().count());
+            (!text.is_empty()).then(|| Fold::new(title, lines, shown(&text)))
+        })
         .collect()
 }
 
-/// A text with its title, truncated at the end of a line; empty without text.
-fn shown(title: &str, text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
+/// A text, truncated at the end of a line.
+fn shown(text: &str) -> String {
     let cut = text
         .get(..text.floor_char_boundary(MOST))
         .filter(|cut| cut.len() < text.len());
@@ -43,7 +43,7 @@ fn shown(title: &str, text: &str) -> String {
             "<p class=\"dim\">and more, in the artifact</p>\n",
         ),
     };
-    format!("<h3>{title}</h3>\n<pre>{}</pre>\n{more}", escape_content(text))
+    format!("<pre>{}</pre>\n{more}", escape_content(text))
 }
 
 #[cfg(test)]
@@ -52,9 +52,8 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_at_a_line() {
-        assert_eq!(shown("Proofs", ""), "");
-        assert_eq!(shown("Proofs", "a <b\n"), "<h3>Proofs</h3>\n<pre>a &lt;b\n</pre>\n");
-        let long = shown("Proofs", &"über\n".repeat(MOST));
+        assert_eq!(shown("a <b\n"), "<pre>a &lt;b\n</pre>\n");
+        let long = shown(&"über\n".repeat(MOST));
         assert!(long.len() < MOST + 200 && long.contains("über</pre>\n<p class=\"dim\">and more"));
     }
 }

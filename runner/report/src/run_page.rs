@@ -1,14 +1,17 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. The
 //! report is not a cached stage.
 
+use crate::evaluation::{Evaluation, Values, evaluation, summary_table};
+use crate::figures::{Unit, shown};
+use crate::fold::{Fold, contents};
 use crate::html::{self, bytes, escape, escape_content, table};
 use crate::paper::paper_account;
 use crate::replace;
 use crate::search::{self, View};
 use crate::stage_graph::{counts, stage_graph, status_of};
-use crate::{data, evaluation, programs, training};
+use crate::{asked, data, glossary, programs, training};
 use cache::Store;
-use runner_engine::{Failure, row};
+use runner_engine::{Failure, row, text};
 use runner_history::paper::Ledger;
 use runner_history::{ComputedMetrics, Run, StageRun};
 use std::collections::HashMap;
@@ -43,59 +46,166 @@ fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// The page's body; `None` when it is not rendered by the deadline.
+/// The page's body: what was asked and the answer first, then parts that are collapsed after a line that sums
+/// them up. `None` when it is not rendered by the deadline.
 fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) -> Option<String> {
     let in_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
-    let mut body = format!(
-        "<h1>{}</h1><p class=\"dim\">run {} · {} · {} · {}</p>\n",
-        escape(&run.pipeline),
-        escape(&run.id),
-        run.started.format("%Y-%m-%d %H:%M:%S UTC"),
-        seconds(run.seconds),
-        escape(&run.program)
-    );
-    // Results come first, then training, then the data and the work behind them.
-    let computed = ComputedMetrics::new(runs, store);
     let searched = runs
         .parent()
         .and_then(|home| Some(View::new(home, search::of_run(home, run)?)));
+    // The search's section has all trials; a part for each would bury the rest.
+    let is_trial = |stage: &StageRun| searched.is_some() && stage.point.contains_key(search::TRIAL);
+    let mut evaluations = Vec::new();
+    for stage in run.stages.iter().filter(|stage| !is_trial(stage)) {
+        if !in_time() {
+            return None;
+        }
+        evaluations.extend(evaluation(stage, store));
+    }
+    let mut body = asked::head(run, &evaluations);
+    body.push_str(&asked::troubles(run));
     if let Some(view) = &searched {
         body.push_str(&search::section(view));
     }
-    // The search's section has all trials; a section for each would bury the rest.
-    let is_trial = |stage: &StageRun| searched.is_some() && stage.point.contains_key(search::TRIAL);
-    if let Some(home) = runs.parent() {
-        for account in &run.accounts {
-            let _ = writeln!(body, "<h2>Paper account {}</h2>", escape(account));
-            match Ledger::read(home, account) {
-                Ok(ledger) => body.push_str(&paper_account(&ledger)),
-                Err(err) => {
-                    let _ = writeln!(body, "<p>{}</p>", escape_content(&err.message));
-                }
+    body.push_str(&accounts(run, runs));
+    let mut folds = answers(run, evaluations, &mut body);
+    let has_answer = !folds.is_empty() || searched.is_some();
+    let computed = ComputedMetrics::new(runs, store);
+    folds.extend(trainings(run, &in_time, |stage| match is_trial(stage) {
+        true => None,
+        false => training::section(stage, &computed, store),
+    })?);
+    folds.extend(lookahead(run));
+    folds.push(data::section(run, store, &in_time)?);
+    folds.push(provenance(run, store, &in_time, is_trial)?);
+    folds.retain(|fold| !fold.body.is_empty());
+    if folds.len() >= MOST_WITHOUT_CONTENTS {
+        body.push_str(&contents(&folds));
+    }
+    for (i, fold) in folds.iter().enumerate() {
+        body.push_str(&fold.html(2, i == 0 && !has_answer));
+    }
+    body.push_str(&glossary::section(&body));
+    Some(body)
+}
+
+/// The fewest parts of a report with links to them.
+const MOST_WITHOUT_CONTENTS: usize = 4;
+
+/// The paper accounts whose night was booked after the run.
+fn accounts(run: &Run, runs: &Path) -> String {
+    let mut out = String::new();
+    let Some(home) = runs.parent() else {
+        return out;
+    };
+    for account in &run.accounts {
+        let _ = writeln!(out, "<h2>Paper account {}</h2>", escape(account));
+        match Ledger::read(home, account) {
+            Ok(ledger) => out.push_str(&paper_account(&ledger)),
+            Err(err) => {
+                let _ = writeln!(out, "<p>{}</p>", escape_content(&err.message));
             }
         }
     }
-    // What joins evaluations comes before what it joins.
-    for joins in [true, false] {
-        body.push_str(&sections_of(run, &in_time, |stage| {
-            match joins == evaluation::JOINS.contains(&stage.kind.as_str()) && !is_trial(stage) {
-                true => evaluation::section(stage, store),
-                false => String::new(),
-            }
-        })?);
+    out
+}
+
+/// Writes the answers of the evaluations to the first screen, and returns their parts. A single evaluation has
+/// the report to itself; of several, those that join others come first, and the others are a table.
+fn answers(run: &Run, evaluations: Vec<Evaluation>, body: &mut String) -> Vec<Fold> {
+    if evaluations.len() == 1 {
+        return evaluations
+            .into_iter()
+            .flat_map(|one| {
+                body.push_str(&one.head);
+                one.folds
+            })
+            .collect();
     }
-    body.push_str(&sections_of(run, &in_time, |stage| match is_trial(stage) {
-        true => String::new(),
-        false => training::section(stage, &computed, store),
-    })?);
-    body.push_str(&lookahead(run));
-    body.push_str(&data::section(run, store, &in_time)?);
-    body.push_str("<h2>Stages</h2>\n");
+    let mut folds = Vec::new();
+    let (joins, others): (Vec<_>, Vec<_>) = evaluations.into_iter().partition(|one| one.joins);
+    for one in joins {
+        let _ = writeln!(body, "<h2>{}</h2>\n{}", escape(&one.id), one.head);
+        if !one.folds.is_empty() {
+            let title = format!("More of {}", one.id);
+            folds.push(Fold::new(&title, String::new(), nested(&one.folds)));
+        }
+    }
+    if others.is_empty() {
+        return folds;
+    }
+    let rows: Vec<(String, &Values)> = others.iter().map(|one| (escape(&one.id), &one.values)).collect();
+    let (first, rest) = rows.split_at(rows.len().min(MOST_OPEN));
+    let _ = writeln!(body, "<h2>Evaluations</h2>\n{}", summary_table(first));
+    if !rest.is_empty() {
+        body.push_str(&html::collapsed(&format!("{} more", rest.len()), &summary_table(rest)));
+    }
+    for (name, stages) in by_name(run) {
+        let is_of = |one: &&Evaluation| stages.iter().any(|stage| stage.id == one.id);
+        let own: Vec<Fold> = others
+            .iter()
+            .filter(is_of)
+            .map(|one| {
+                let body = format!("{}{}", one.head, nested(&one.folds));
+                Fold::new(&one.id, escape(&one.line), body)
+            })
+            .collect();
+        match own.len() > MOST_OPEN {
+            false => folds.extend(own),
+            true => folds.push(Fold::new(
+                name,
+                format!("{} points", own.len()),
+                format!(
+                    "<p><code>runner compare {} --html</code> puts them side by side.</p>\n{}",
+                    escape(&run.id),
+                    nested(&own)
+                ),
+            )),
+        }
+    }
+    folds
+}
+
+/// Parts inside of a part.
+fn nested(folds: &[Fold]) -> String {
+    folds.iter().map(|fold| fold.html(3, false)).collect()
+}
+
+/// The part of all trainings; `None` when they are not rendered in time.
+fn trainings(
+    run: &Run,
+    in_time: &impl Fn() -> bool,
+    section: impl Fn(&StageRun) -> Option<Fold>,
+) -> Option<Option<Fold>> {
+    let mut found = Vec::new();
+    for stage in &run.stages {
+        if !in_time() {
+            return None;
+        }
+        found.extend(section(stage));
+    }
+    Some(match found.len() {
+        0 => None,
+        1 => found.pop().map(|one| Fold::new("Training", one.summary, one.body)),
+        n => Some(Fold::new("Training", format!("{n} trainings"), nested(&found))),
+    })
+}
+
+/// Stages, keys, parameters and programs; `None` when they are not rendered in time.
+fn provenance(
+    run: &Run,
+    store: &Store,
+    in_time: &impl Fn() -> bool,
+    is_left_out: impl Fn(&StageRun) -> bool,
+) -> Option<Fold> {
+    let mut body = String::from("<h3>Stages</h3>\n");
     body.push_str(&stage_graph(run));
-    body.push_str(&stage_table(run, &in_time)?);
-    body.push_str(&programs::section(run, store, &in_time)?);
-    body.push_str(&parameters(run, &in_time, is_trial)?);
-    Some(body)
+    body.push_str(&stage_table(run, in_time)?);
+    body.push_str(&programs::section(run, store, in_time)?);
+    body.push_str(&parameters(run, in_time, is_left_out)?);
+    let stages: Vec<&StageRun> = run.stages.iter().collect();
+    let summary = format!("{}: {}", text::count(stages.len(), "stage"), counts(&stages));
+    Some(Fold::new("Provenance", summary, body))
 }
 
 /// The maximum number of points of a stage, and of rows of a table, that are shown expanded.
@@ -115,61 +225,23 @@ fn by_name(run: &Run) -> Vec<(&str, Vec<&StageRun>)> {
     found
 }
 
-/// A section for each stage that has one, collapsed if a stage has many points; `None` when the sections
-/// cannot be rendered in time.
-fn sections_of(
-    run: &Run,
-    in_time: &impl Fn() -> bool,
-    section: impl Fn(&StageRun) -> String,
-) -> Option<String> {
-    let mut out = String::new();
-    for (name, stages) in by_name(run) {
-        let mut sections = Vec::new();
-        for stage in stages {
-            if !in_time() {
-                return None;
-            }
-            let section = section(stage);
-            if !section.is_empty() {
-                sections.push((stage, section));
-            }
-        }
-        let is_many = sections.len() > MOST_OPEN;
-        if is_many {
-            let _ = writeln!(
-                out,
-                "<h2>{}: {} points</h2><p class=\"dim\"><code>runner compare {} --html</code> puts them \
-                side by side.</p>",
-                escape(name),
-                sections.len(),
-                escape(&run.id)
-            );
-        }
-        for (stage, section) in sections {
-            match is_many {
-                true => out.push_str(&html::collapsed(&stage.id, &section)),
-                false => out.push_str(&section),
-            }
-        }
-    }
-    Some(out)
-}
-
 /// The outcome of the look-ahead check, if there was one.
-fn lookahead(run: &Run) -> String {
-    let Some(check) = &run.lookahead else {
-        return String::new();
-    };
+fn lookahead(run: &Run) -> Option<Fold> {
+    let check = run.lookahead.as_ref()?;
     let class = match check.verdict.as_str() {
         "passed" => "ran",
         "found" => "failed",
         _ => "skipped",
     };
-    let mut out = format!(
-        "<h2>Look-ahead</h2><p><span class=\"{class}\">{}</span> {} <span class=\"dim\">{}</span></p>\n",
+    let summary = format!(
+        "<span class=\"{class}\">{}</span> {}",
         escape(&check.verdict),
+        escape(&check.summary)
+    );
+    let mut body = format!(
+        "<p>{} The check took {}.</p>\n",
         escape(&check.summary),
-        seconds(check.seconds)
+        shown(check.seconds, Unit::Seconds)
     );
     for (title, lines) in [
         ("changed with later data", &check.found),
@@ -177,10 +249,10 @@ fn lookahead(run: &Run) -> String {
     ] {
         if !lines.is_empty() {
             let rows: Vec<Vec<String>> = lines.iter().map(|line| vec![escape(line)]).collect();
-            out.push_str(&table(&[title], &rows));
+            body.push_str(&table(&[title], &rows));
         }
     }
-    out
+    Some(Fold::new("Look-ahead", summary, body))
 }
 
 /// The table of stages; `None` when it is not rendered in time.
@@ -190,16 +262,16 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
         .flat_map(|(_, stages)| stages)
         .map(|stage| {
             let state = status_of(stage);
-            let mut shown = ["<span class=\"", state, "\">", state, "</span>"].concat();
+            let mut status = ["<span class=\"", state, "\">", state, "</span>"].concat();
             if let Some(error) = &stage.error {
-                let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
+                let _ = write!(status, " <span class=\"dim\">{}</span>", escape(error));
             }
             let row = row![
                 escape(&stage.id),
                 escape(&stage.kind),
-                shown,
-                seconds(stage.seconds),
-                stage.computed_seconds.map(seconds),
+                status,
+                shown(stage.seconds, Unit::Seconds),
+                stage.computed_seconds.map(|value| shown(value, Unit::Seconds)),
                 stage.peak_memory.map(bytes),
                 stage.memo.map(|(hits, total)| format!("{hits} / {total}")),
                 stage.key.map(|key| key.short()),
@@ -233,7 +305,7 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             format!("{} ×{}", escape(name), stages.len()),
             escape(&stages[0].kind),
             counts(&stages),
-            seconds(stages.iter().map(|stage| stage.seconds).sum()),
+            shown(stages.iter().map(|stage| stage.seconds).sum(), Unit::Seconds),
         ];
         row.extend([String::new(), peak.map(bytes).unwrap_or_default()]);
         row.resize(head.len(), String::new());
@@ -254,7 +326,7 @@ fn parameters(
     in_time: &impl Fn() -> bool,
     is_left_out: impl Fn(&StageRun) -> bool,
 ) -> Option<String> {
-    let mut out = String::from("<h2>Parameters</h2>\n");
+    let mut out = String::from("<h3>Parameters</h3>\n");
     if !run.params.is_empty() {
         let rows: Vec<_> = run
             .params
@@ -291,14 +363,4 @@ fn parameters(
         }
     }
     Some(out)
-}
-
-fn seconds(value: f64) -> String {
-    if value < 0.1 {
-        format!("{} ms", (value * 1e3).round_ties_even() as u64)
-    } else if value < 100.0 {
-        format!("{value:.1} s")
-    } else {
-        format!("{:.0} min {:02.0} s", (value / 60.0).floor(), value % 60.0)
-    }
 }

@@ -1,7 +1,11 @@
 //! Learning curves and the split of training time.
 
-use super::chart::{Axis, Series, lines, number, split};
-use super::html::{escape, table};
+use super::chart::{Axis, Series, lines, split};
+use super::figure_table::cell;
+use super::figures::{Unit, shown};
+use super::fold::Fold;
+use super::glossary::title;
+use super::html::{self, escape, table};
 use super::population;
 use cache::Store;
 use runner_history::figures::{self, Curve, is_time};
@@ -18,38 +22,61 @@ pub(crate) const FIRST: [&str; 6] = [
     "losses/approx_kl",
 ];
 
-/// The section of a training stage; empty for other stages.
-pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Store) -> String {
+/// The part of a training stage, under its id; `None` for other stages.
+pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Store) -> Option<Fold> {
     if !stage.kind.starts_with("train/") {
-        return String::new();
+        return None;
     }
-    let title = format!("<h2>Training: {}</h2>\n", escape(&stage.id));
     let Some(series) = figures::curves(stage, store) else {
-        return format!("{title}<p class=\"dim\">No metrics are stored for this stage.</p>\n");
+        let body = "<p class=\"dim\">No metrics are stored for this stage.</p>\n";
+        return Some(Fold::new(&stage.id, "no metrics".to_owned(), body.to_owned()));
     };
-    let mut out = title;
     let times = times(stage, computed);
+    let mut summary = vec![escape(stage.kind.trim_start_matches("train/"))];
+    let steps = series.values().filter_map(|points| points.last()).map(|last| last.0);
+    summary.extend(
+        steps
+            .max_by(f64::total_cmp)
+            .map(|steps| format!("{} steps", shown(steps, Unit::Count))),
+    );
+    if let Some(speed) = times.get("charts/SPS") {
+        summary.push(format!("{} a second", shown(speed.round(), Unit::Count)));
+    }
+    for name in FIRST {
+        if let Some((_, value)) = series
+            .get(name)
+            .and_then(|points| points.last())
+            .filter(|_| summary.len() < 5)
+        {
+            summary.push(format!("{} {}", words(name), cell(*value, Unit::Plain)));
+        }
+    }
     let parts: Vec<(String, f64)> = times
         .iter()
         .filter_map(|(name, value)| Some((name.strip_prefix("time/")?.to_owned(), *value)))
         .collect();
+    let mut out = learning_curves(&series);
+    out.push_str(&population::section(stage, store, series.iter()));
     out.push_str(&split("Time by phase", &parts));
-    if let Some(speed) = times.get("charts/SPS") {
-        out.push_str(&format!("<p>{} steps per second.</p>\n", number(*speed)));
-    }
     let last: Vec<_> = series
         .iter()
         .filter_map(|(name, points)| {
             let (step, value) = points.last()?;
-            Some(vec![escape(name), number(*value), number(*step)])
+            Some(vec![
+                escape(name),
+                cell(*value, Unit::of(name)),
+                shown(*step, Unit::Count),
+            ])
         })
         .collect();
-    out.push_str(&learning_curves(&series));
-    out.push_str(&population::section(stage, store, series.iter()));
-    out.push_str("<details><summary>Last values</summary>");
-    out.push_str(&table(&["metric", "value", "step"], &last));
-    out.push_str("</details>\n");
-    out
+    let last = table(&["metric", "value", "step"], &last);
+    out.push_str(&html::collapsed("Last values", &last));
+    Some(Fold::new(&stage.id, summary.join(", "), out))
+}
+
+/// A metric's name in words, without its group.
+fn words(name: &str) -> String {
+    title(name.rsplit('/').next().unwrap_or(name))
 }
 
 /// A chart for each metric, the most informative first.

@@ -120,7 +120,7 @@ fn reports_are_written_when_they_are_asked_for_or_cheap() {
     let written = std::fs::read_to_string(&page).unwrap();
     std::fs::remove_file(&page).unwrap();
     let path = report(&project.run(&["exec", "p.yaml", "--report"]));
-    assert!(project.path(&path).is_file() && written.contains("<h2>Stages</h2>"));
+    assert!(project.path(&path).is_file() && written.contains("<h2>Provenance</h2>"));
     // The time that is printed is the time that was waited for.
     let began = std::time::Instant::now();
     let ended = project.run(&["exec", "p.yaml", "--force", "a"]);
@@ -139,7 +139,7 @@ fn the_report_of_a_cached_training_has_the_times_of_the_run_that_computed_it() {
         std::fs::read_to_string(project.home().join("runs").join(run).join("report.html")).unwrap()
     };
     let speed = |page: &str| {
-        let line = page.lines().find(|line| line.contains("steps per second"));
+        let line = page.lines().find(|line| line.contains(" a second"));
         line.unwrap_or_else(|| panic!("{page}")).to_owned()
     };
     let first = run_of(&project.exec(&["--report"]));

@@ -57,7 +57,7 @@ fn the_network_is_part_of_the_key_and_shown() {
     let reports = runner_testkit::files(&project.home().join("runs"));
     let report = reports.iter().rfind(|path| path.ends_with("report.html")).unwrap();
     let page = std::fs::read_to_string(report).unwrap();
-    assert!(page.contains("<h2>Programs</h2>"), "{page}");
+    assert!(page.contains("<h3>Programs</h3>"), "{page}");
 }
 
 #[test]

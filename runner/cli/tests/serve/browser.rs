@@ -184,6 +184,16 @@ impl Browser {
         self.on_session("POST", "/window/rect", &json!({ "width": width, "height": height }));
     }
 
+    /// Emulates a screen of this size, which may be smaller than a window can be.
+    pub(crate) fn emulate(&self, width: u32, height: u32) {
+        let params = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.on_session(
+            "POST",
+            "/goog/cdp/execute",
+            &json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": params }),
+        );
+    }
+
     /// Finds an element and acts on it; again, where the page replaces it in between.
     fn act(&self, selector: &str, action: &str, body: &Value) {
         let began = Instant::now();

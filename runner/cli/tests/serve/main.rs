@@ -14,6 +14,7 @@ mod large;
 mod live;
 mod many;
 mod pages;
+mod reports;
 
 use requirements::trial;
 use std::process::ExitCode;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
         .is_none()
         .then_some("RUNNER_TEST_CHROMEDRIVER is unset");
     let plain = plain.into_iter().map(|(name, test)| trial(name, None, test));
-    let seen = [in_browser::TESTS, large::TESTS].concat();
+    let seen = [in_browser::TESTS, reports::TESTS, large::TESTS].concat();
     let seen = seen.into_iter().map(|(name, test)| trial(name, missing, test));
     requirements::run(plain.chain(seen).collect())
 }

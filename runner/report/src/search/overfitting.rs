@@ -1,8 +1,8 @@
 //! The metrics of `evaluate/overfitting` in words: whether a search's winner is more than luck.
 
-use crate::chart::number;
 use crate::evaluation::{Values, with_interval};
-use crate::html::table;
+use crate::figure_table::{Column, cell, table};
+use crate::figures::Unit;
 
 /// The probability from which on a deflated Sharpe ratio is beyond chance.
 const BEYOND_CHANCE: f64 = 0.95;
@@ -23,24 +23,24 @@ pub(crate) fn section(values: &Values) -> String {
         false => "Beyond chance.",
     };
     words.push(format!(
-        "Probability of backtest overfitting {}: of {} ways to split the validation data in two halves, in {:.0} % \
+        "The probability of backtest overfitting is {}: of {} ways to split the validation data in two halves, in {:.0} % \
         the trial that is best in one half is no better than the median in the other.",
-        number(pbo),
-        of("combinations").map_or("all".to_owned(), |n| format!("{n:.0}")),
+        cell(pbo, Unit::Percent),
+        of("combinations").map_or("all".to_owned(), |n| cell(n, Unit::Count)),
         pbo * 100.0
     ));
     if let Some((value, data)) = deflated {
         words.push(format!(
-            "Deflated Sharpe ratio {}: the probability that the winner's Sharpe ratio on {data} data is above that \
+            "The deflated Sharpe ratio is {}: the probability that the winner's Sharpe ratio on {data} data is above that \
             of the best of {trials:.0} trials without skill. It is beyond chance from {BEYOND_CHANCE} on.",
-            number(value)
+            cell(value, Unit::Probability)
         ));
     }
     if let (Some(selection), Some(none)) = (of("selection/utility"), of("no_skill/utility")) {
         words.push(format!(
             "The best of {trials:.0} trials without skill is expected at a utility of {}; the winner has {}.",
-            number(none),
-            number(selection)
+            cell(none, Unit::Percent),
+            cell(selection, Unit::Percent)
         ));
     }
     if let (Some(seeds), Some(data), Some(test)) =
@@ -49,9 +49,9 @@ pub(crate) fn section(values: &Values) -> String {
         words.push(format!(
             "From selection to test the utility loses {}: {} with fresh seeds on the same data, {} with new \
             data.",
-            number(test),
-            number(seeds),
-            number(data)
+            cell(test, Unit::Percent),
+            cell(seeds, Unit::Percent),
+            cell(data, Unit::Percent)
         ));
     }
     if let (Some(years), Some(needed)) = (of("selection/years"), of("minimum_backtest_years")) {
@@ -59,8 +59,8 @@ pub(crate) fn section(values: &Values) -> String {
         words.push(format!(
             "The validation data have {} years, {enough} for {trials:.0} trials: with less than {} years the best \
             of as many without skill would be expected to do as well.",
-            number(years),
-            number(needed)
+            cell(years, Unit::Plain),
+            cell(needed, Unit::Plain)
         ));
     }
     let items: String = words.iter().map(|line| format!("<li>{line}</li>\n")).collect();
@@ -86,7 +86,14 @@ pub(crate) fn section(values: &Values) -> String {
     format!(
         "<div class=\"verdict\"><strong>{verdict}</strong>\n<ul>\n{items}</ul></div>\n{}<p class=\"dim\">In \
         brackets: 95 % intervals.</p>\n",
-        table(&["the winner, a year", "utility", "Sharpe"], &rows)
+        table(
+            &[
+                Column::text("the winner, a year"),
+                Column::term("utility"),
+                Column::term("sharpe")
+            ],
+            &rows
+        )
     )
 }
 
@@ -119,9 +126,11 @@ mod tests {
         let html = section(&values(0.62, 0.4));
         assert!(html.contains("<strong>Not beyond chance.</strong>"), "{html}");
         assert!(html.contains("in 62 % the trial that is best in one half"), "{html}");
-        assert!(html.contains("loses 0.08: 0.03 with fresh seeds on the same data, 0.05 with new data"));
+        assert!(html.contains(
+            "loses 8.00&nbsp;%: 3.00&nbsp;% with fresh seeds on the same data, 5.00&nbsp;% with new data"
+        ));
         assert!(html.contains("2 years, too few for 64 trials"));
-        assert!(html.contains("0.12 <span class=\"dim\">[0.02, 0.22]</span>"));
+        assert!(html.contains("12.0&nbsp;% <span class=\"dim\">[2.0, 22.0]</span>"));
         // Either figure alone is enough.
         assert!(section(&values(0.62, 0.99)).contains("Not beyond chance"));
         assert!(section(&values(0.02, 0.94)).contains("Not beyond chance"));

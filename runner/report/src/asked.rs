@@ -1,0 +1,182 @@
+//! The first lines of a report: what was asked of a run.
+
+use crate::evaluation::Evaluation;
+use crate::figures::{Unit, shown};
+use crate::html::{escape, escape_content};
+use runner_engine::text;
+use runner_history::{Run, StageRun, Warning};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The maximum length of a description, in characters.
+const LONGEST: usize = 400;
+
+/// The most names in a line.
+const MOST_NAMES: usize = 6;
+
+/// The most warnings that stand on the first screen.
+const MOST_WARNINGS: usize = 8;
+
+/// The title, the description, and a line each of the data, the policies, the test and the run.
+pub(crate) fn head(run: &Run, evaluations: &[Evaluation]) -> String {
+    let mut out = format!("<h1>{}</h1>\n", escape(&run.pipeline));
+    if let Some(text) = description(&run.file) {
+        out.push_str(&format!("<p>{}</p>\n", escape(&text)));
+    }
+    let mut tests: Vec<&str> = evaluations
+        .iter()
+        .map(|evaluation| evaluation.test.as_str())
+        .filter(|test| !test.is_empty())
+        .collect();
+    tests.dedup();
+    let facts = [
+        ("Data", names(run, "ingest/", source)),
+        ("Policy", names(run, "train/", training)),
+        ("Test", text::some(tests, 2)),
+        ("Run", ran(run)),
+    ];
+    let facts: String = facts
+        .iter()
+        .filter(|(_, text)| !text.is_empty())
+        .map(|(name, text)| format!("<div><dt>{name}</dt><dd>{}</dd></div>\n", escape(text)))
+        .collect();
+    out + &format!("<dl class=\"facts\">\n{facts}</dl>\n")
+}
+
+/// The first paragraph of comments at the top of a pipeline file.
+fn description(file: &Path) -> Option<String> {
+    let content = std::fs::read_to_string(file).ok()?;
+    let lines = content
+        .lines()
+        .map(|line| line.strip_prefix('#'))
+        .skip_while(|line| line.is_some_and(|line| line.trim_start().starts_with("yaml-language-server")));
+    // Indented lines are commands or lists.
+    let words =
+        lines.map_while(|line| line.filter(|line| !line.trim().is_empty() && !line.starts_with("   ")));
+    let text = words.map(str::trim).collect::<Vec<_>>().join(" ");
+    let cut = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    let whole = match text[..cut].rfind(". ") {
+        Some(end) if cut < text.len() => &text[..=end],
+        _ => &text[..cut],
+    };
+    (!whole.is_empty()).then(|| whole.trim_end_matches(':').to_owned())
+}
+
+/// The stages of a family in words, each once.
+fn names(run: &Run, family: &str, words: fn(&StageRun, &str) -> String) -> String {
+    let stages = run.stages.iter();
+    let mut names: Vec<String> = stages
+        .filter_map(|stage| Some(words(stage, stage.kind.strip_prefix(family)?)))
+        .collect();
+    names.sort();
+    names.dedup();
+    text::some(names.iter().map(String::as_str), MOST_NAMES)
+}
+
+/// A source of data: its kind, and the file that it reads.
+fn source(stage: &StageRun, kind: &str) -> String {
+    let config = stage.config.value();
+    let path = match &config["path"] {
+        Value::Array(paths) => paths.first().and_then(Value::as_str),
+        path => path.as_str(),
+    };
+    match path {
+        Some(path) => format!("{} from {path}", kind.replace('_', " ")),
+        None => kind.replace('_', " "),
+    }
+}
+
+fn training(stage: &StageRun, kind: &str) -> String {
+    let steps = stage.config.value()["total_timesteps"].as_f64();
+    match steps {
+        Some(steps) => format!("{kind}, {} steps", shown(steps, Unit::Count)),
+        None => kind.to_owned(),
+    }
+}
+
+fn ran(run: &Run) -> String {
+    format!(
+        "{}, {}, {}, {}",
+        run.id,
+        run.started.format("%Y-%m-%d %H:%M:%S UTC"),
+        shown(run.seconds, Unit::Seconds),
+        run.program
+    )
+}
+
+/// What went wrong: the error that ended the run, then the warnings, a line each, with the remedy folded.
+pub(crate) fn troubles(run: &Run) -> String {
+    let mut out = String::new();
+    let failed = run.stages.iter().find(|stage| stage.error.is_some());
+    if let (Some(error), Some(stage)) = (run.first_error(), failed) {
+        let hint = stage.hint.as_deref().map(|hint| format!(" Remedy: {}", escape(hint)));
+        out.push_str(&format!(
+            "<p class=\"verdict error\"><strong>The run failed.</strong> {}{}</p>\n",
+            escape(&error),
+            hint.unwrap_or_default()
+        ));
+    }
+    let mut by_text: BTreeMap<&Warning, Vec<&str>> = BTreeMap::new();
+    for stage in &run.stages {
+        for warning in &stage.warnings {
+            let stages = by_text.entry(warning).or_default();
+            if stages.last() != Some(&stage.id.as_str()) {
+                stages.push(&stage.id);
+            }
+        }
+    }
+    let line = |(warning, stages): (&&Warning, &Vec<&str>)| {
+        let words = format!(
+            "<strong>{}</strong>: {}",
+            escape(&text::some(stages.iter().copied(), 2)),
+            escape_content(&warning.message)
+        );
+        match &warning.hint {
+            None => format!("<p class=\"warning\">{words}</p>\n"),
+            Some(hint) => format!(
+                "<details class=\"warning\"><summary>{words}</summary><p>Remedy: {}</p></details>\n",
+                escape_content(hint)
+            ),
+        }
+    };
+    let lines: Vec<String> = by_text.iter().map(line).collect();
+    let (first, rest) = lines.split_at(lines.len().min(MOST_WARNINGS));
+    if !first.is_empty() {
+        out.push_str(&format!(
+            "<div class=\"warnings\" role=\"note\" aria-label=\"{}\">\n{}",
+            text::count(lines.len(), "warning"),
+            first.concat()
+        ));
+        if !rest.is_empty() {
+            let summary = text::count(rest.len(), "more warning");
+            out.push_str(&format!(
+                "<details><summary>{summary}</summary>\n{}</details>\n",
+                rest.concat()
+            ));
+        }
+        out.push_str("</div>\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_description_is_the_first_paragraph_of_comments() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |text: &str| {
+            let file = dir.path().join("p.yaml");
+            std::fs::write(&file, text).unwrap();
+            description(&file)
+        };
+        let head = "# yaml-language-server: $schema=x\n# Five seeds\n# of each task:\n#   runner exec p.yaml\nversion: 1\n";
+        assert_eq!(of(head).unwrap(), "Five seeds of each task");
+        assert_eq!(of("version: 1\n# later\n"), None);
+        let long = format!("# First. {}\n", "word ".repeat(200));
+        assert_eq!(of(&long).unwrap(), "First.");
+        assert_eq!(description(&dir.path().join("none.yaml")), None);
+    }
+}
