@@ -162,8 +162,8 @@ fn keys(text: &str) -> Vec<(&str, &str)> {
 const LAID_OUT: &str = "Trade Day,Last Day,K,CP,Bid Px,Ask Px,Instrument,Session\n\
     02.01.2024,19.01.2024,100000,C,1,2,OPT,F1\n";
 
-/// Plans a pipeline in a directory of its own, which has the modules that it names, and a layout; the data
-/// that a page speaks of are not there.
+/// Plans a pipeline in a directory of its own, which has the modules that it names, and a layout; the data,
+/// files and programs that a page speaks of are not there.
 fn planned(text: &str, layout: Option<&str>) -> Result<(), PipelineErrors> {
     let dir = tempfile::tempdir().unwrap();
     for (at, _) in text.match_indices("call: ") {
@@ -190,6 +190,7 @@ fn planned(text: &str, layout: Option<&str>) -> Result<(), PipelineErrors> {
         "no file matches",
         "there is no folder",
         "No such file or directory",
+        "there is no program",
     ];
     errors
         .0
