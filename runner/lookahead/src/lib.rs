@@ -4,7 +4,7 @@
 //! truncated after the date and, in another run, perturbed after it ([`change`], [`perturb`]); all stages
 //! downstream run again in a temporary store, and every row that was known by the date must be the same
 //! ([`compare`]). What could not be changed, run or compared is named, and the check has then not passed.
-//! `docs/lookahead.md` describes the method and its confidence.
+//! `docs/concepts/look-ahead.md` describes the method and its confidence.
 //!
 //! From below: [`moment`] reads dates and times, [`table`] files; [`document`] is a table that can be written
 //! with other rows, which [`perturb`] makes. [`environment`] and [`outputs`] are the tables of artifacts,

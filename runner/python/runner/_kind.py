@@ -1,4 +1,4 @@
-"""Stage kinds of an installed package: their declaration, and their description as JSON. See docs/own-stages.md.
+"""Stage kinds of an installed package: their declaration, and their description as JSON. See docs/guides/own-kinds.md.
 
 Where the stage's interpreter has no package `runner`, the driver of Python stages brings this file as the module `runner_kinds`. It runs on any
 Python from 3.9 on.

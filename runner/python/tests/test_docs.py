@@ -99,8 +99,8 @@ def markets():
 
 @pytest.mark.parametrize("market", markets(), ids=lambda market: market["uses"])
 def test_stages(tmp_path, market):
-    (tmp_path / "my_stages.py").write_text(block("python.md", "python", "# my_stages.py"), encoding="utf-8")
-    file = pipeline("python.md", "call: my_stages:make_factors", tmp_path, f"  market: {json.dumps(market)}")
+    (tmp_path / "my_stages.py").write_text(block("guides/python-stages.md", "python", "# my_stages.py"), encoding="utf-8")
+    file = pipeline("guides/python-stages.md", "call: my_stages:make_factors", tmp_path, f"  market: {json.dumps(market)}")
     run = runner.exec(file, directory=tmp_path, progress=False)
     factors = run["factors.factors"].to_pandas().astype({"symbol": str})
     bars = run["market.bars"].to_pandas().astype({"symbol": str}).sort_values(["symbol", "date"])

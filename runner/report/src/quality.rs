@@ -37,7 +37,7 @@ pub fn quality_table(meta: &Value) -> String {
         })
         .collect();
     let mut out = format!(
-        "\ndata quality (docs/quality.md has the rules)\n{}",
+        "\ndata quality (docs/guides/data-quality.md explains it)\n{}",
         text::table(&["rule", "rows", "days", "action", "first days"], &rows, &[1, 2])
     );
     let samples: Vec<String> = findings

@@ -30,7 +30,7 @@ pub(crate) enum CheckCommand {
 /// store, and every row up to the date must be the same. A training is done once.
 ///
 /// Exit codes: 0 if everything was compared and nothing changed, 1 if a value changed, 4 if something
-/// could not be changed, run or compared, which is named. Method, confidence and cost: docs/lookahead.md.
+/// could not be changed, run or compared, which is named.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:

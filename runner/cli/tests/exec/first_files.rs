@@ -181,10 +181,10 @@ fn the_symbol_of_the_command_line_is_taken() {
     );
 }
 
-/// The example of docs/data.md gives the documented question, and runs with its answer.
+/// The example of docs/guides/read-data.md gives the documented question, and runs with its answer.
 #[test]
 fn the_documented_example_runs() {
-    let docs = include_str!("../../../../docs/data.md");
+    let docs = include_str!("../../../../docs/guides/read-data.md");
     let block = |language: &str| {
         let (_, rest) = docs
             .split_once(&format!("```{language}\ndate,close\n"))

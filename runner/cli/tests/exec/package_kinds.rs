@@ -1,4 +1,4 @@
-//! Stage kinds of installed packages: the example of docs/own-stages.md, and packages that mean ill.
+//! Stage kinds of installed packages: the example of docs/guides/own-kinds.md, and packages that mean ill.
 //!
 //! They need an interpreter with pyarrow and pandas, `RUNNER_TEST_PYTHON`, whose packages are put into an
 //! environment of the test's own.
@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const DOCS: &str = include_str!("../../../../docs/own-stages.md");
+const DOCS: &str = include_str!("../../../../docs/guides/own-kinds.md");
 
 /// The first code block of the documentation in a language.
 fn documented(language: &str) -> &'static str {

@@ -113,16 +113,14 @@ pub(super) fn check(table: &Table, batch: &RecordBatch) -> Result<(), StageError
     for row in 0..batch.num_rows() {
         let stated = terms.row(row).map_err(|err| named(table, row, &err.message))?;
         stated.check().map_err(|(name, problem)| {
-            table
-                .error(row, &name, &problem)
-                .hint("see `contract:` in docs/contracts.md")
+            table.error(row, &name, &problem).hint("see docs/guides/contracts.md")
         })?;
     }
     Ok(())
 }
 
 fn named(table: &Table, row: usize, problem: &str) -> StageError {
-    StageError::new(format!("{}: {problem}", table.place(row))).hint("see `contract:` in docs/contracts.md")
+    StageError::new(format!("{}: {problem}", table.place(row))).hint("see docs/guides/contracts.md")
 }
 
 /// The contracts of a chain, by class, with warnings about what is assumed of them.

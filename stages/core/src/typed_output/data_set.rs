@@ -77,8 +77,10 @@ pub(super) fn write(
         PortType::OptionChain => {
             let known = chain::contracts(&tables, &Inherited::of(inputs)?)?;
             for message in known.warnings {
-                let hint =
-                    Some("state them in columns of those names, or by `root`: docs/contracts.md".to_owned());
+                let hint = Some(
+                    "state them in columns of those names, or by `root`: see docs/guides/contracts.md"
+                        .to_owned(),
+                );
                 events.emit(StageEvent::Warning { message, hint });
             }
             for (_, batch) in &mut tables {

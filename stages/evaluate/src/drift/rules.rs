@@ -61,7 +61,7 @@ impl Table {
         let missing = |what: &str| {
             StageError::new(format!("the data at `{port}` has no {what}")).hint(
                 "give the output of `ingest/bars`, `ingest/option_chain` or `ingest/rates`, which \
-                    counts what breaks the rules of docs/quality.md",
+                    counts what breaks the rules of data quality",
             )
         };
         let findings: Vec<Finding> =

@@ -180,7 +180,7 @@ fn shares_are_whole_after_it() {
     }
 }
 
-/// The example of docs/quality.md: ten straddles of strike 150, 3 for 2, settled at 104.
+/// The example of docs/guides/factors.md, as ten straddles of strike 150, 3 for 2, settled at 104.
 #[test]
 fn a_short_straddle_by_hand() {
     let mut market = market(DAYS, 3);
