@@ -123,7 +123,7 @@ pub const CHAIN: &[Rule] = rules! {
         "Holidays have to be known. By instants, the days with fewer snapshots than most are in \
             `snapshots_a_day` of the metadata";
     hole: Note, "five or more trading days in a row without any row (counted in days)",
-        "Five trading days; twelve weekdays where the calendar knows weekends alone";
+        "Twelve weekdays, where the calendar knows weekends alone";
     repeated_underlying: Row => Keep, "a snapshot whose underlying has, to the last digit, the price of \
         the one before: it may be stale",
         "`S` is that of the day before. With several snapshots a day, those of both the first and the \
@@ -192,7 +192,7 @@ pub const BARS: &[Rule] = rules! {
     non_trading_day: Row, "a bar of a day on which the exchange is closed";
     missing_day: Note, "trading days between a symbol's first and last without a bar (counted in days)";
     hole: Note, "five or more trading days in a row without a bar of the symbol (counted in days)",
-        "Five trading days; twelve weekdays where the calendar knows weekends alone";
+        "Twelve weekdays, where the calendar knows weekends alone";
     duplicate_key: Always, "several bars for one symbol and day; the one with most volume stays, then the \
         lowest prices";
     null_close: Always, "no close";
@@ -251,7 +251,7 @@ pub const BARS: &[Rule] = rules! {
 pub const RATES: &[Rule] = rules! {
     non_trading_day: Row up to 0.5, "rates of a day on which the market is closed";
     hole: Note, "five or more trading days in a row without any rate (counted in days)",
-        "Five trading days; twelve weekdays where the calendar knows weekends alone";
+        "Twelve weekdays, where the calendar knows weekends alone";
     duplicate_key: Always, "several rates for one day and maturity; the lowest stays";
     zero_for_missing: Row up to 0.5, "a yield of 0 while the nearest maturity yields more than 0.5 %, or \
         all of a day after such yields: it stands for none";
