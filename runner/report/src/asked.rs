@@ -90,7 +90,7 @@ fn source(stage: &StageRun, kind: &str) -> String {
 fn training(stage: &StageRun, kind: &str) -> String {
     let steps = stage.config.value()["total_timesteps"].as_f64();
     match steps {
-        Some(steps) => format!("{kind}, {} steps", shown(steps, Unit::Count)),
+        Some(steps) => format!("{kind} ({} steps)", shown(steps, Unit::Count)),
         None => kind.to_owned(),
     }
 }
@@ -163,6 +163,52 @@ pub(crate) fn troubles(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner_engine::{RunStatus, StageStatus};
+    use runner_history::ResolvedStage;
+    use std::sync::Arc;
+
+    /// Warnings stand in a line each, once for all stages that have them, with the remedy folded.
+    #[test]
+    fn warnings_and_the_error_stand_on_the_first_screen() {
+        let warned = |id: &str| {
+            let mut stage = StageRun::new(Arc::new(ResolvedStage {
+                id: id.to_owned(),
+                ..ResolvedStage::default()
+            }));
+            stage.warnings.push(Warning {
+                message: "few <rows>".to_owned(),
+                hint: Some("add data".to_owned()),
+            });
+            stage
+        };
+        let mut run = Run {
+            id: "r".to_owned(),
+            dir: "r".into(),
+            pipeline: "p".to_owned(),
+            file: "p.yaml".into(),
+            params: BTreeMap::new(),
+            program: String::new(),
+            night: None,
+            accounts: Vec::new(),
+            status: RunStatus::Failed,
+            started: chrono::DateTime::UNIX_EPOCH,
+            seconds: 0.0,
+            stages: vec![warned("a"), warned("b")],
+            lookahead: None,
+            damaged: 0,
+        };
+        let html = troubles(&run);
+        assert!(
+            html.contains(
+                "<summary><strong>a, b</strong>: few &lt;rows&gt;</summary><p>Remedy: add data</p>"
+            ),
+            "{html}"
+        );
+        assert_eq!(html.matches("few").count(), 1, "{html}");
+        run.stages[1].status = Some(StageStatus::Failed);
+        run.stages[1].error = Some("no disk".to_owned());
+        assert!(troubles(&run).contains("<strong>The run failed.</strong> b: no disk</p>"));
+    }
 
     #[test]
     fn the_description_is_the_first_paragraph_of_comments() {

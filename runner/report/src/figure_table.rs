@@ -14,6 +14,9 @@ pub(crate) fn together(text: &str) -> String {
     escape(text).replace(" %", "&nbsp;%")
 }
 
+/// The number of columns from which a table takes the whole width.
+const BROAD: usize = 6;
+
 /// A column of a table of figures.
 #[derive(Clone)]
 pub(crate) struct Column {
@@ -65,8 +68,10 @@ impl Column {
 /// row a block of labelled cells if nothing is.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
     let is_stacked = columns.len() > 3 && !columns.iter().any(|column| column.is_extra);
-    let class = if is_stacked { "figures many" } else { "figures" };
-    let mut out = format!("<div class=\"wide\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>");
+    let broad = if columns.len() >= BROAD { " broad" } else { "" };
+    let many = if is_stacked { " many" } else { "" };
+    let mut out =
+        format!("<div class=\"wide\" tabindex=\"0\"><table class=\"figures{broad}{many}\"><thead><tr>");
     let class = |column: &Column| match (column.is_extra, column.is_words) {
         (true, _) => " class=\"extra\"",
         (false, true) => " class=\"t\"",

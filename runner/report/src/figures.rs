@@ -37,7 +37,11 @@ impl Unit {
         }
         if metric.starts_with("time/") || name.ends_with("_seconds") {
             Self::Seconds
-        } else if metric.starts_with("profit/") || metric.contains("/profit/") || name.ends_with("share") {
+        } else if metric.starts_with("profit/")
+            || metric.contains("/profit/")
+            || name.ends_with("share")
+            || name.starts_with("share_of_")
+        {
             Self::Percent
         } else if last.ends_with("_p") {
             Self::Probability
@@ -277,6 +281,7 @@ mod tests {
             ("ablation/other_world/loss_utility_high", Unit::Percent),
             ("versus/cash/matched_excess_return_p", Unit::Probability),
             ("profit/theta", Unit::Percent),
+            ("hedge_ppo/share_of_black_scholes_sd", Unit::Percent),
             ("charts/SPS", Unit::Count),
             ("time/forward", Unit::Seconds),
             ("losses/entropy", Unit::Plain),

@@ -4,6 +4,8 @@ use crate::evaluation::{Values, names};
 use crate::figures::{self, Unit};
 use crate::glossary::title;
 use cache::{Artifact, Store};
+use runner_history::Run;
+use runner_history::figures::summary as figures_of;
 use serde_json::Value;
 
 /// The probability by chance below which a difference counts, corrected for the number of baselines.
@@ -228,6 +230,24 @@ pub fn finding(store: &Store, artifact: &Artifact) -> String {
     let rule = rule_in_words(artifact).map_or(String::new(), |text| format!("{}: {text}\n", title(SEEN)));
     let sentence = || sentence(&values).map(|sentence| format!("{sentence}\n{rule}"));
     table_of(store, artifact).or_else(sentence).unwrap_or_default()
+}
+
+/// The answers of the first evaluations of a run that have one, a sentence each, with the stage in front where
+/// there are several.
+pub(crate) fn answers(run: &Run, store: &Store, most: usize) -> Vec<String> {
+    let stages = run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/"));
+    let found = stages.filter_map(|stage| {
+        let values = figures_of(stage, store)?;
+        Some((stage.id.as_str(), sentence(&values)?))
+    });
+    let found: Vec<(&str, String)> = found.take(most).collect();
+    match found.as_slice() {
+        [(_, only)] => vec![only.clone()],
+        several => several
+            .iter()
+            .map(|(stage, sentence)| format!("{stage}: {sentence}"))
+            .collect(),
+    }
 }
 
 /// The best rule of what is seen, in words.

@@ -1,6 +1,7 @@
 //! The message on a run that has ended, and the shapes of chat services.
 
 use super::drift;
+use crate::finding;
 use runner_engine::{RunStatus, StageStatus, text};
 use runner_history::Run;
 use runner_history::schedule::Night;
@@ -10,6 +11,9 @@ use serde_json::{Value, json};
 
 /// The most stages whose errors are told.
 const ERRORS: usize = 20;
+
+/// The most evaluations whose answers are told.
+const ANSWERS: usize = 3;
 
 /// The most characters of a message in Discord.
 const DISCORD: usize = 2000;
@@ -35,6 +39,9 @@ pub struct Message {
     pub ran: usize,
     /// The first stages that failed, and their errors.
     pub errors: Vec<StageError>,
+    /// The answers of the first evaluations, a sentence each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
     /// The alias that moved, and whereto.
     pub promotion: Option<String>,
     /// The stages in which samples begin to drift, or do no longer, with the samples.
@@ -91,6 +98,7 @@ impl Message {
             cached: count(StageStatus::Cached),
             ran: count(StageStatus::Ran),
             errors: errors.collect(),
+            answers: finding::answers(run, store, ANSWERS),
             promotion,
             drift,
             ..Self::default()
@@ -147,6 +155,7 @@ impl Message {
                 stage => format!("{stage}: {}", error.error),
             });
         }
+        lines.extend(self.answers.clone());
         lines.extend(self.promotion.clone());
         lines.extend(self.drift.iter().map(|drift| format!("drift, {drift}")));
         if let Some(run) = &self.run {

@@ -30,6 +30,7 @@ fn message() -> Message {
         cached: 3,
         ran: 1,
         errors: Vec::new(),
+        answers: vec!["The policy earns +4.20 % a year over cash.".to_owned()],
         promotion: None,
         drift: Vec::new(),
         title: "nightly: failed, night 2026-11-24".to_owned(),
