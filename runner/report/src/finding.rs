@@ -73,18 +73,18 @@ pub(crate) fn answer(values: &Values) -> Option<String> {
     let blind = if is_blind(values) { "blind " } else { "" };
     let earns = match is_market {
         true => format!("The {blind}policy earns {}", tested(values, &figure)?),
-        false => format!("The {blind}policy has a {}", tested(values, &figure)?),
+        false => format!("The {blind}policy's {}", tested(values, &figure)?),
     };
     let seen = baselines
         .iter()
         .find(|baseline| baseline.name == SEEN && best.name != SEEN);
     let seen = seen.map_or(String::new(), |seen| {
-        format!("; {} has {}", title(SEEN), shown(ours - seen.less))
+        format!("; {}, {}", title(SEEN), shown(ours - seen.less))
     });
     Some(format!(
-        "{earns}: {}. The best baseline{} is {} with {} (p {}{}){seen}.",
+        "{earns}: {}. Best baseline{}: {}, {} (p {}{}){seen}.",
         judgement(&baselines),
-        if is_market { ", at the policy's volatility," } else { "" },
+        if is_market { " at the policy's volatility" } else { "" },
         title(best.name),
         shown(ours - best.less),
         figures::shown(best.p, Unit::Probability),
@@ -110,7 +110,7 @@ fn tested(values: &Values, figure: &str) -> Option<String> {
     };
     Some(match figure == MATCHED {
         true => format!("{} a year over cash{interval}", figures::signed(value, unit)),
-        false => format!("{} of {}{interval}", title(name), figures::shown(value, unit)),
+        false => format!("{} is {}{interval}", title(name), figures::shown(value, unit)),
     })
 }
 
@@ -304,8 +304,8 @@ mod tests {
         assert_eq!(
             answer(&worse).unwrap(),
             "The policy earns +10.4 % a year over cash [−3.1, 22.1]: of 3 baselines it beats cash beyond chance, and best \
-            rule of what is seen beats it. The best baseline, at the policy's volatility, is best rule of what is seen \
-            with +21.0 % (p 0.010, corrected)."
+            rule of what is seen beats it. Best baseline at the policy's volatility: best rule of what is seen, \
+            +21.0 % (p 0.010, corrected)."
         );
         assert_eq!(mattering(&worse), ["best_rule"]);
         let even = answer(&market(0.02, 0.2, 1.0)).unwrap();
@@ -337,9 +337,9 @@ mod tests {
         ]));
         assert_eq!(
             said.unwrap(),
-            "The policy earns +2.00 % a year over cash: it beats none of 3 baselines beyond chance, and none beats it. The \
-            best baseline, at the policy's volatility, is short straddle with +6.00 % (p 0.100, corrected); best rule of \
-            what is seen has +5.00 %."
+            "The policy earns +2.00 % a year over cash: it beats none of 3 baselines beyond chance, and none beats it. Best \
+            baseline at the policy's volatility: short straddle, +6.00 % (p 0.100, corrected); best rule of what is \
+            seen, +5.00 %."
         );
     }
 
@@ -356,8 +356,8 @@ mod tests {
         ]));
         assert_eq!(
             said.unwrap(),
-            "The policy has a mean reciprocal rank of 0.912: it beats none of 2 baselines beyond chance, and breadth first \
-            beats it. The best baseline is breadth first with 0.944 (p 0.020, corrected)."
+            "The policy's mean reciprocal rank is 0.912: it beats none of 2 baselines beyond chance, and breadth first \
+            beats it. Best baseline: breadth first, 0.944 (p 0.020, corrected)."
         );
     }
 

@@ -206,7 +206,7 @@ mod tests {
         );
         let seen = ablations(&of).unwrap();
         assert!(
-            seen.body.contains("shuffled relations") && seen.body.contains(">50.0&nbsp;%<"),
+            seen.body.contains("relations exchanged") && seen.body.contains(">50.0&nbsp;%<"),
             "{}",
             seen.body
         );
