@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Sequence
 
 from . import _program
 from ._error import Error
+from ._pictures import Plot, Report
 
 if TYPE_CHECKING:
     import pandas
@@ -224,25 +225,28 @@ class Run:
         """The stages by name, in topological order."""
         return {record["id"]: Stage(self, record) for record in self._record["stages"]}
 
-    @property
-    def report(self) -> Path:
-        """The page that reports it; `exec` writes it, and `runner report` anew.
+    def report(self) -> Report:
+        """The report, which a notebook shows; `path` is its file. It is written if it is not there yet.
 
         Raises:
-            Error: there is none.
+            Error: it cannot be written.
         """
         page = _program.home(self._directory) / "runs" / self.id / "report.html"
         if not page.is_file():
-            raise Error(f"run {self.id} has no report", f"`runner report {self.id}` writes it")
-        return page
+            page = Path(_program.document(["report", self.id], self._directory)["report"])
+        return Report(page)
 
-    def _repr_html_(self) -> str | None:
+    def plot(self, name: str) -> Plot:
+        """A chart as SVG, which a notebook shows: `equity` or `drawdown` of its evaluation, or a metric over steps.
+
+        Raises:
+            Error: it has no such chart; the hint names those that it has.
+        """
+        return Plot(name, _program.document(["report", self.id, "--chart", name], self._directory)["svg"])
+
+    def _repr_html_(self) -> str:
         """The report, where a notebook shows the run."""
-        try:
-            page = self.report.read_text(encoding="utf-8")
-        except Error:
-            return None
-        return f'<iframe srcdoc="{escape(page)}" style="width: 100%; height: 40em; border: 0"></iframe>'
+        return self.report()._repr_html_()
 
     @property
     def metrics(self) -> dict[str, dict[str, float]]:

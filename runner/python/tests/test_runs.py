@@ -1,6 +1,7 @@
 """Reading runs, running pipelines, errors."""
 
 import json
+import xml.etree.ElementTree
 
 import pyarrow
 import pytest
@@ -106,8 +107,28 @@ def test_lineage(run):
 
 
 def test_a_notebook_shows_the_report(run):
-    assert run.report.read_text(encoding="utf-8").startswith("<!")
+    report = run.report()
+    assert report.path.read_text(encoding="utf-8").startswith("<!")
+    assert report._repr_html_() == run._repr_html_()
     assert run._repr_html_().startswith('<iframe srcdoc="&lt;!')
+    # A report that is not there is written.
+    report.path.unlink()
+    assert run.report().path.is_file()
+
+
+def test_a_notebook_shows_charts(run, tmp_path):
+    equity = run.plot("equity")
+    assert "policy</text>" in equity._repr_svg_() and "cash</text>" in equity._repr_svg_()
+    equity.save(tmp_path / "equity.svg")
+    root = xml.etree.ElementTree.parse(tmp_path / "equity.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "%" in run.plot("drawdown").svg
+    assert "train</text>" in run.plot("charts/episodic_return").svg
+    with pytest.raises(ValueError, match="does not end in"):
+        equity.save(tmp_path / "equity.png")
+    with pytest.raises(runner.Error) as error:
+        run.plot("nothing")
+    assert "equity" in error.value.hint and "drawdown" in error.value.hint
 
 
 def test_a_function_is_declared():

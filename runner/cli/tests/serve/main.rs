@@ -8,6 +8,7 @@ mod requirements;
 
 mod access;
 mod browser;
+mod charts;
 mod http;
 mod in_browser;
 mod large;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
         .is_none()
         .then_some("RUNNER_TEST_CHROMEDRIVER is unset");
     let plain = plain.into_iter().map(|(name, test)| trial(name, None, test));
-    let seen = [in_browser::TESTS, reports::TESTS, large::TESTS].concat();
+    let seen = [in_browser::TESTS, charts::TESTS, reports::TESTS, large::TESTS].concat();
     let seen = seen.into_iter().map(|(name, test)| trial(name, missing, test));
     requirements::run(plain.chain(seen).collect())
 }

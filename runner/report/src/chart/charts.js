@@ -6,43 +6,42 @@
   const DAY = 86400;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const font = (size) => `${size}px system-ui, sans-serif`;
-  // What the reader chose: the range by chart, the lines that are shown by group (or chart) and name.
+  // What the reader chose, by group or chart: the range, and by name the lines that are shown.
   const ranges = new Map();
   const choices = new Map();
   let plots = [];
 
-  // Values and labels -------------------------------------------------------------------------------------------------
   const decimals = (step) => {
     let digits = 0;
     while (digits < 8 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6 * step * 10 ** digits) digits++;
     return digits;
   };
-  const value = (y, unit) => {
+  const value = (y, unit, digits = 4) => {
     if (y == null) return "–";
     const size = Math.abs(y);
-    if (unit === "percent") return `${value(100 * y)} %`;
+    if (unit === "percent") return `${value(100 * y, "plain", 3)} %`;
     if (unit === "money" && size >= 100) return Math.round(y).toLocaleString("en-US").replace("-", "−");
     if (size > 0 && (size < 1e-4 || size >= 1e9)) return y.toExponential(2).replace(/-/g, "−");
-    return y.toLocaleString("en-US", { maximumSignificantDigits: size >= 1000 ? 6 : 4 }).replace("-", "−");
+    return y.toLocaleString("en-US", { maximumSignificantDigits: size >= 1000 ? 6 : digits }).replace("-", "−");
   };
   const ticks = (unit) => (plot, splits, axis, space, step) => {
     const most = Math.max(...splits.map(Math.abs));
     const [scale, suffix] = unit === "percent" ? [100, " %"] : most >= 1e6 ? [1e-6, "M"] : most >= 1e4 ? [1e-3, "k"] : [1, ""];
     if (scale * step < 1e-6) return splits.map((y) => value(y));
-    return splits.map((y) => `${(y * scale).toFixed(decimals(step * scale)).replace(/^-(?=[0.]*$)/, "").replace("-", "−")}${suffix}`);
+    const label = (y) => `${(y * scale).toFixed(decimals(step * scale)).replace("-", "−")}${suffix}`;
+    return splits.map((y) => (Math.abs(y) < 1e-6 * step ? (unit === "percent" ? "0 %" : "0") : label(y)));
   };
   const iso = (seconds, length) => new Date(1000 * seconds).toISOString().slice(0, length).replace("T", " ");
   const dates = (plot, splits, axis, space, step) => splits.map((x) => iso(x, step >= 360 * DAY ? 4 : step >= 28 * DAY ? 7 : step >= DAY ? 10 : 16));
 
-  // One chart ---------------------------------------------------------------------------------------------------------
   const build = (figure) => {
     const data = JSON.parse(figure.querySelector("script").textContent);
     const drawing = figure.querySelector("svg");
     const isDays = data.axis === "days";
     const xs = data.x.map((steps) => { let at = 0; return steps.map((step) => (at += step, isDays ? at * DAY : at)); });
-    const key = keyOf(figure);
-    const choice = choices.get(data.group || key) ?? new Map();
-    choices.set(data.group || key, choice);
+    const key = data.group || keyOf(figure);
+    const choice = choices.get(key) ?? new Map();
+    choices.set(key, choice);
 
     // The policy comes last in the data, and is drawn over the others; `lines` stands in the legend's order.
     const lines = data.series.map((line, at) => ({ ...line, at }));
@@ -80,19 +79,17 @@
     };
 
     // Names at the right ends of few lines.
-    const pixels = () => devicePixelRatio || 1;
     const named = () => { const all = visible(); return all.length > 1 && all.length <= 4 && figure.clientWidth > 420 ? all : []; };
     const short = (name) => (name.length > 18 ? `${name.slice(0, 17)}…` : name);
-    const measure = document.createElement("canvas").getContext("2d");
-    measure.font = font(11);
+    const measure = Object.assign(document.createElement("canvas").getContext("2d"), { font: font(11) });
     const room = () => Math.max(10, ...named().map((line) => measure.measureText(short(line.name)).width + 12));
     const names = (plot) => {
       const ends = named().map((line) => [line, valueAt(line, plot.series[0].idxs?.[1] ?? columns[0].length - 1)]).filter(([, y]) => y != null);
       const places = ends.map(([line, y]) => ({ line, y: plot.valToPos(y, "y", true) })).sort((a, b) => a.y - b.y);
       const { left, top, width, height } = plot.bbox;
-      const gap = 13 * pixels();
+      const gap = 13 * devicePixelRatio;
       plot.ctx.save();
-      plot.ctx.font = font(11 * pixels());
+      plot.ctx.font = font(11 * devicePixelRatio);
       plot.ctx.fillStyle = colour("fg");
       plot.ctx.textAlign = "left";
       plot.ctx.textBaseline = "middle";
@@ -101,7 +98,7 @@
         const most = top + height - (places.length - 1 - i) * gap;
         const y = Math.max(free, Math.min(place.y, most));
         free = y + gap;
-        plot.ctx.fillText(short(place.line.name), left + width + 6 * pixels(), y);
+        plot.ctx.fillText(short(place.line.name), left + width + 6 * devicePixelRatio, y);
       });
       plot.ctx.restore();
     };
@@ -128,9 +125,9 @@
         return entry;
       }));
       const isRight = plot.cursor.left > plot.over.clientWidth / 2;
-      const at = plot.over.offsetLeft + plot.cursor.left + (isRight ? -12 - tip.offsetWidth : 12);
+      const at = plotElement.offsetLeft + plot.over.offsetLeft + plot.cursor.left + (isRight ? -12 - tip.offsetWidth : 12);
       tip.style.left = `${Math.max(0, at)}px`;
-      tip.style.top = `${plot.over.offsetTop + 4}px`;
+      tip.style.top = `${plotElement.offsetTop + plot.over.offsetTop + 4}px`;
     };
 
     const size = () => {
@@ -153,20 +150,29 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "Etc/UTC"),
       padding: [10, room, 0, 0],
       scales: { x: { time: isDays } },
-      axes: [axis(isDays ? dates : ticks("plain"), { size: 28, space: 80 }), axis(ticks(data.unit), { size: 56, space: 32 })],
+      axes: [axis(isDays ? dates : ticks("plain"), { size: 24, space: 62 }), axis(ticks(data.unit), { size: 56, space: 32 })],
       legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, uni: 10 },
         ...(data.group && { sync: { key: data.group, setSeries: false, scales: ["x", null] } }) },
       hooks: {
         setCursor: [showTip], draw: [names],
         setScale: [(plot, scale) => {
+          if (scale !== "x") return;
           const { min, max } = plot.scales.x;
-          if (scale === "x") min > full[0] || max < full[1] ? ranges.set(key, { min, max }) : ranges.delete(key);
+          if (min > full[0] || max < full[1]) ranges.set(key, { min, max });
+          else ranges.delete(key);
+          for (const other of plots) if (other.choice === choice && other.plot !== plot) other.follow();
         }],
       },
     }, columns, plotElement);
     const zoom = (min, max) => plot.setScale("x", { min: Math.max(full[0], min), max: Math.min(full[1], max) });
-    if (ranges.has(key)) zoom(ranges.get(key).min, ranges.get(key).max);
+    // The range of the group, or all.
+    const follow = () => {
+      const { min, max } = ranges.get(key) ?? { min: full[0], max: full[1] };
+      const now = plot.scales.x;
+      if (Math.max(full[0], min) !== now.min || Math.min(full[1], max) !== now.max) zoom(min, max);
+    };
+    if (ranges.has(key)) follow();
 
     // The keyboard.
     plotElement.addEventListener("keydown", (event) => {
@@ -213,11 +219,10 @@
       const { width, height } = size();
       if (width > 0 && width !== plot.width) plot.setSize({ width, height });
     }).observe(figure);
-    plots.push({ figure, plot, choice, apply });
+    plots.push({ figure, plot, choice, apply, follow });
   };
 
-  // All charts of a page ----------------------------------------------------------------------------------------------
-  const keys = new Map();
+  const built = new Set();
   const keyOf = (figure) => {
     const same = [...document.querySelectorAll("figure[data-chart]")].filter((other) => other.dataset.chart === figure.dataset.chart);
     return `${figure.dataset.chart} ${same.indexOf(figure)}`;
@@ -227,16 +232,15 @@
   }, { rootMargin: "300px" });
   const begin = (figure) => {
     observer.unobserve(figure);
-    if (figure.querySelector(".plot")) return;
-    keys.set(keyOf(figure), true);
-    build(figure);
+    built.add(keyOf(figure));
+    if (!figure.querySelector(".plot")) build(figure);
   };
   const setUp = (element) => {
     for (const gone of plots.filter(({ figure }) => !figure.isConnected)) gone.plot.destroy();
     plots = plots.filter(({ figure }) => figure.isConnected);
     for (const figure of element.querySelectorAll("figure[data-chart]")) {
       // What was interactive before it was replaced is so again at once.
-      if (keys.has(keyOf(figure)) && figure.clientWidth > 0) begin(figure);
+      if (built.has(keyOf(figure)) && figure.clientWidth > 0) begin(figure);
       else observer.observe(figure);
     }
   };

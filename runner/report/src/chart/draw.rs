@@ -327,10 +327,12 @@ impl Unit {
         };
         let digits = (0..8).find(is_whole).unwrap_or(8) as usize;
         let label = |tick: &f64| {
-            // No label is -0.
-            let value = tick * scale + 0.0;
-            let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
-            format!("{value:.digits$}{suffix}")
+            let value = tick * scale;
+            match value.abs() < step * 1e-6 {
+                true if self == Self::Percent => "0 %".to_owned(),
+                true => "0".to_owned(),
+                false => format!("{value:.digits$}{suffix}").replace('-', "−"),
+            }
         };
         ticks.iter().map(label).collect()
     }
@@ -383,19 +385,19 @@ mod tests {
             svg.find("class=\"l-c0\"").unwrap(),
         );
         assert!(band < line, "{svg}");
-        assert!(svg.contains(">-10<") && svg.contains(">15<"), "{svg}");
+        assert!(svg.contains(">−10<") && svg.contains(">15<"), "{svg}");
         assert!(svg.contains("&lt;a&gt;") && !svg.contains("<a>"));
     }
 
     #[test]
     fn ticks_are_told_apart_and_have_their_unit() {
-        assert_eq!(Unit::Percent.labels(&[-0.1, -0.05, 0.0]), ["-10 %", "-5 %", "0 %"]);
+        assert_eq!(Unit::Percent.labels(&[-0.1, -0.05, 0.0]), ["−10 %", "−5 %", "0 %"]);
         assert_eq!(
             Unit::Ratio.labels(&[1.0, 1.0025, 1.005]),
             ["1.0000", "1.0025", "1.0050"]
         );
         assert_eq!(Unit::Money.labels(&[1_000_000.0, 1_002_500.0]), ["1.0000M", "1.0025M"]);
-        assert_eq!(Unit::Plain.labels(&[0.0, 5e3, 1e4]), ["0k", "5k", "10k"]);
+        assert_eq!(Unit::Plain.labels(&[0.0, 5e3, 1e4]), ["0", "5k", "10k"]);
     }
 
     #[test]
@@ -420,6 +422,6 @@ mod tests {
         // The policy is drawn over what stands after it in the legend.
         let html = four.html();
         let at = |class: &str| html.find(&format!("<path class=\"l-{class}\"")).unwrap();
-        assert!(at("policy") > at("baseline-1") && at("cash") > at("baseline-1") - html.len());
+        assert!(at("policy") > at("baseline-1"));
     }
 }

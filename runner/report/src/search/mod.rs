@@ -6,12 +6,14 @@
 //! | `view`, `tables` | figures and tables, as text and as JSON |
 //! | `page` | the same as HTML, with charts |
 //! | `scatter`, `parallel`, `scale` | charts of trials |
+//! | `points` | the same charts of any runs by their settings |
 //! | `overfitting` | the metrics of `evaluate/overfitting` in words |
 
 mod find;
 mod overfitting;
 mod page;
 mod parallel;
+mod points;
 mod scale;
 mod scatter;
 mod tables;
@@ -20,6 +22,7 @@ mod view;
 pub use find::{SearchOfRun, find, of_run};
 pub(crate) use overfitting::section as overfitting;
 pub use page::section;
+pub use points::{Point, parallel_coordinates, scatter};
 pub use tables::Texts;
 pub use view::View;
 

@@ -136,7 +136,7 @@ fn over_time(view: &View, at: usize) -> String {
     Scatter {
         title: &format!("{metric} in the order of results"),
         height: 240.0,
-        maximize,
+        maximize: Some(maximize),
         dots,
         labels: ends.unwrap_or_default(),
         best,
@@ -284,7 +284,7 @@ fn slices(view: &View) -> String {
             &Scatter {
                 title: short.get(name).copied().unwrap_or(name),
                 height: 180.0,
-                maximize,
+                maximize: Some(maximize),
                 dots: view.trials.iter().filter_map(dot).collect(),
                 labels: labels(&domain.values),
                 best: Vec::new(),

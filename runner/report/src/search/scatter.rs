@@ -32,8 +32,8 @@ pub(super) struct Scatter<'a> {
     pub title: &'a str,
     /// The height.
     pub height: f64,
-    /// True if more is better.
-    pub maximize: bool,
+    /// True if more is better, false if less is; `None` where neither is known, and the axis shows all.
+    pub maximize: Option<bool>,
     /// The results.
     pub dots: Vec<Dot>,
     /// The labels of the horizontal axis with their places.
@@ -52,8 +52,9 @@ impl Scatter<'_> {
         let (low, high) = (*values.first()?, *values.last()?);
         let few = (values.len() as f64 * WORST) as usize;
         let (low, high) = match self.maximize {
-            true => (low.max(values[few] - (high - values[few]) * WORST), high),
-            false => {
+            None => (low, high),
+            Some(true) => (low.max(values[few] - (high - values[few]) * WORST), high),
+            Some(false) => {
                 let worst = values[values.len() - 1 - few];
                 (low, high.min(worst + (worst - low) * WORST))
             }
@@ -140,7 +141,7 @@ mod tests {
         Scatter {
             title: "t",
             height: 200.0,
-            maximize,
+            maximize: Some(maximize),
             dots: values.iter().enumerate().map(dot).collect(),
             labels: vec![(0.0, "0".to_owned())],
             best: vec![(0.0, 1.0), (0.5, 2.0)],
