@@ -38,7 +38,7 @@
     const data = JSON.parse(figure.querySelector("script").textContent);
     const drawing = figure.querySelector("svg");
     const isDays = data.axis === "days";
-    const xs = data.x.map((steps) => { let at = 0; return steps.map((step) => (at += step, isDays ? at * DAY : at)); });
+    const xs = data.x.map((steps) => { let at = 0; return steps.map((step) => (at += step, isDays ? Math.round(at * DAY) : at)); });
     const key = data.group || keyOf(figure);
     const choice = choices.get(key) ?? new Map();
     choices.set(key, choice);

@@ -1,6 +1,7 @@
 //! The data of a chart for the script of the page, as JSON.
 
 use super::model::{Axis, Chart, Look};
+use runner_engine::text::visible;
 use serde_json::{Value, json};
 
 /// The maximum number of points of a line. Longer lines are thinned to the minimum and maximum of each bucket.
@@ -25,7 +26,7 @@ pub(super) fn json(chart: &Chart, looks: &[Look], shown: &[bool]) -> String {
         .map(|((one, look), shown)| {
             let (points, band) = (thin(&one.points, MOST_POINTS), thin_band(&one.band, MOST_POINTS));
             let mut out = json!({
-                "name": one.name,
+                "name": visible(&one.name),
                 "colour": look.colour,
                 "dash": look.dash,
                 "width": look.width,
@@ -46,7 +47,7 @@ pub(super) fn json(chart: &Chart, looks: &[Look], shown: &[bool]) -> String {
     let data = json!({
         "axis": match chart.axis { Axis::Days => "days", Axis::Steps => "steps" },
         "unit": chart.unit.name(),
-        "group": chart.group,
+        "group": visible(&chart.group),
         "height": chart.height,
         "x": xs.iter().map(|x| differences(x)).collect::<Vec<_>>(),
         "series": series,
@@ -118,7 +119,7 @@ pub(super) fn thin_band(band: &[(f64, f64, f64)], most: usize) -> Vec<(f64, f64,
 #[cfg(test)]
 mod tests {
     use super::super::Series;
-    use super::super::model::{looks, shown};
+    use super::super::model::{is_shown, looks};
     use super::*;
 
     #[test]
@@ -126,14 +127,14 @@ mod tests {
         let days = |last: f64| vec![(19_000.0, 1.0), (19_001.0, 1.234_567_8), (19_003.5, last)];
         let band = vec![(19_000.0, 0.5, 2.0), (19_001.0, 0.25, 3.0)];
         let series = vec![
-            Series::line("</script>", days(f64::NAN)),
+            Series::line("</script>\u{202e}", days(f64::NAN)),
             Series {
                 band,
                 ..Series::line("b", days(2e7))
             },
         ];
         let chart = Chart::new("t", series, Axis::Days).group("g");
-        let text = json(&chart, &looks(&chart.series), &shown(&chart.series));
+        let text = json(&chart, &looks(&chart.series), &is_shown(&chart.series));
         assert!(!text.contains('<'), "{text}");
         let data: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(
@@ -141,7 +142,10 @@ mod tests {
             json!([[19000, 1, 2.5], [19000, 1]]),
             "equal positions stand once"
         );
-        assert_eq!(data["series"][0]["name"], "</script>");
+        assert_eq!(
+            data["series"][0]["name"], "</script>\\u202e",
+            "marks of direction are shown"
+        );
         assert_eq!(data["series"][0]["y"], json!([1, 1.2346, null]));
         assert_eq!(
             data["series"][1]["band"],

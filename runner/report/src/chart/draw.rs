@@ -1,8 +1,9 @@
 //! The drawing of a line chart as SVG, which stands where no script runs.
 
 use super::data;
-use super::model::{Chart, Look, Role, Series, Unit, looks, shown};
+use super::model::{Chart, Look, Role, Series, Unit, is_shown, looks};
 use super::parts::{LEFT, RIGHT, WIDTH, figure, number, ticks};
+use crate::figures::{self, shown};
 use crate::html::{escape, table};
 use std::fmt::Write as _;
 
@@ -43,7 +44,10 @@ impl Ranges {
         if x.0 > x.1 {
             return None;
         }
-        x.1 = if x.1 > x.0 { x.1 } else { x.0 + 1.0 };
+        // A single position stands in the middle.
+        if x.0 == x.1 {
+            x = (x.0 - 1.0, x.1 + 1.0);
+        }
         let ticks = ticks(y.0, y.1, 5);
         let y = (y.0.min(ticks[0]), y.1.max(*ticks.last().unwrap_or(&y.1)));
         Some(Self { x, y, ticks })
@@ -58,7 +62,7 @@ impl Chart {
     /// The chart as HTML: the drawing, a table of values, a legend, and the data for the script of the page. Empty
     /// if there is nothing to draw.
     pub fn html(&self) -> String {
-        let (looks, shown) = (looks(&self.series), shown(&self.series));
+        let (looks, shown) = (looks(&self.series), is_shown(&self.series));
         let Some(ranges) = Ranges::new(&self.series) else {
             return String::new();
         };
@@ -84,7 +88,7 @@ impl Chart {
     pub fn svg(&self) -> String {
         const ROW: f64 = 18.0;
         const HEAD: f64 = 26.0;
-        let (looks, shown) = (looks(&self.series), shown(&self.series));
+        let (looks, shown) = (looks(&self.series), is_shown(&self.series));
         let Some(ranges) = Ranges::new(&self.series) else {
             return String::new();
         };
@@ -141,7 +145,8 @@ impl Chart {
                 y + 4.0
             );
         }
-        for i in 0..=4 {
+        let is_single = self.series.iter().all(|one| one.points.len() + one.band.len() <= 1);
+        for i in if is_single { 2..=2 } else { 0..=4 } {
             let x = x0 + (x1 - x0) * f64::from(i) / 4.0;
             let label = self.axis.label(x, ranges.has_hours());
             let anchor = ["start", "middle", "middle", "middle", "end"][i as usize];
@@ -181,6 +186,21 @@ impl Chart {
                 } else {
                     pen_down = false;
                 }
+            }
+            // A point alone is no line.
+            if let [(x, y)] = one.points[..]
+                && y.is_finite()
+            {
+                let _ = write!(
+                    out,
+                    "<circle class=\"l-{}\" fill=\"currentColor\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>",
+                    look.colour,
+                    sx(x),
+                    sy(y)
+                );
+            }
+            if path.is_empty() {
+                continue;
             }
             let faint = if shown[i] { "" } else { " stroke-opacity=\".35\"" };
             let name = escape(&one.name);
@@ -340,8 +360,9 @@ impl Unit {
     /// A value with its unit.
     pub(super) fn text(self, value: f64) -> String {
         match self {
-            Self::Percent => format!("{} %", number(100.0 * value)),
-            _ => number(value),
+            Self::Percent => shown(value, figures::Unit::Percent),
+            Self::Money => shown(value, figures::Unit::Money),
+            Self::Plain | Self::Ratio => shown(value, figures::Unit::Plain),
         }
     }
 }
@@ -387,6 +408,14 @@ mod tests {
         assert!(band < line, "{svg}");
         assert!(svg.contains(">−10<") && svg.contains(">15<"), "{svg}");
         assert!(svg.contains("&lt;a&gt;") && !svg.contains("<a>"));
+    }
+
+    #[test]
+    fn a_single_point_is_a_dot_over_one_label() {
+        let chart = lines("t", &[Series::line("a", vec![(8192.0, 3.0)])], Axis::Steps, 200.0);
+        assert_eq!(chart.matches("<circle").count(), 1, "{chart}");
+        assert_eq!(chart.matches("text-anchor=\"middle\">8192<").count(), 1, "{chart}");
+        assert_eq!(chart.matches("text-anchor=\"start\"").count(), 0, "{chart}");
     }
 
     #[test]

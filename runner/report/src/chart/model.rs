@@ -219,6 +219,10 @@ const DASHES: [&[u8]; 6] = [&[], &[7, 3], &[2, 3], &[9, 3, 2, 3], &[4, 2], &[12,
 /// The looks of lines of these roles.
 pub(super) fn looks(series: &[Series]) -> Vec<Look> {
     let mut counts = [0_usize; 6];
+    // The first plain colours are the policy's and the market's.
+    if series.iter().any(|one| one.role == Role::Policy) {
+        counts[Role::Plain as usize] = 2;
+    }
     series
         .iter()
         .map(|one| {
@@ -226,12 +230,14 @@ pub(super) fn looks(series: &[Series]) -> Vec<Look> {
             let at = *count;
             *count += 1;
             let dash = |at: usize| DASHES[at % DASHES.len()];
+            // Baselines are dashed; those of one colour differ by their dashes.
+            let dashed = |at: usize| DASHES[1 + (at + at / BASELINES) % (DASHES.len() - 1)];
             let (colour, dash, width) = match one.role {
                 Role::Policy => ("policy".to_owned(), dash(at), 2.6),
                 Role::Cash => ("cash".to_owned(), dash(at), 1.6),
                 Role::Market => ("market".to_owned(), dash(at), 1.6),
-                Role::Baseline => (format!("baseline-{}", at % BASELINES + 1), dash(at + 1), 1.3),
-                Role::Ablation => ("ablation".to_owned(), dash(at + 1), 1.3),
+                Role::Baseline => (format!("baseline-{}", at % BASELINES + 1), dashed(at), 1.3),
+                Role::Ablation => ("ablation".to_owned(), dashed(at), 1.3),
                 Role::Plain => (format!("c{}", at % PLAIN), dash(at / PLAIN), 1.7),
             };
             Look { colour, dash, width }
@@ -246,7 +252,7 @@ const BEST: usize = 3;
 
 /// True for each line that is shown at first. Of many, these are the policy and those that end highest; without a policy, the
 /// first ones.
-pub(super) fn shown(series: &[Series]) -> Vec<bool> {
+pub(super) fn is_shown(series: &[Series]) -> Vec<bool> {
     if series.len() <= ALL {
         return vec![true; series.len()];
     }
@@ -328,9 +334,9 @@ mod tests {
     #[test]
     fn of_many_lines_the_policy_and_the_best_are_shown() {
         let mut series: Vec<_> = (0..7).map(|i| line(&format!("r{i}"), f64::from(i))).collect();
-        assert_eq!(shown(&series), [true, true, true, true, true, true, false]);
+        assert_eq!(is_shown(&series), [true, true, true, true, true, true, false]);
         series.insert(0, line("policy", -9.0));
-        assert_eq!(shown(&series), [true, false, false, false, false, true, true, true]);
-        assert_eq!(shown(&series[..3]), [true; 3]);
+        assert_eq!(is_shown(&series), [true, false, false, false, false, true, true, true]);
+        assert_eq!(is_shown(&series[..3]), [true; 3]);
     }
 }

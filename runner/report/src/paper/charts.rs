@@ -1,7 +1,7 @@
 //! The charts of a paper account, by the number of nights since its opening.
 
 use super::{limit, percent};
-use crate::chart::{Axis, Role, Series, lines};
+use crate::chart::{Axis, Chart, Role, Series, Unit, lines};
 use runner_history::paper::{Ledger, Night, PromiseRecord};
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn by_night(nights: &[&Night], start: f64, of: impl Fn(&Night) -> f64) -> Vec<(f
 
 pub(super) fn equity(ledger: &Ledger, nights: &[&Night]) -> String {
     let points = by_night(nights, 1.0, |night| night.standing.growth);
-    let mut series = vec![Series::line(ledger.name(), points)];
+    let mut series = vec![Series::line(ledger.name(), points).role(Role::Policy)];
     let promise = &ledger.opened().promise;
     series.extend(promised(promise, &promise.fan, 1.0, shown(nights)));
     lines(
@@ -63,15 +63,12 @@ pub(super) fn equity(ledger: &Ledger, nights: &[&Night]) -> String {
 
 pub(super) fn drawdowns(ledger: &Ledger, nights: &[&Night]) -> String {
     let points = by_night(nights, 0.0, |night| night.standing.drawdown);
-    let mut series = vec![Series::line("largest so far", points)];
+    let mut series = vec![Series::line("largest so far", points).role(Role::Policy)];
     let promise = &ledger.opened().promise;
     series.extend(promised(promise, &promise.drawdown, 0.0, shown(nights)));
-    lines(
-        "largest drawdown so far by nights, and the promise",
-        &series,
-        Axis::Steps,
-        240.0,
-    )
+    let title = "largest drawdown so far by nights, and the promise";
+    let chart = Chart::new(title, series, Axis::Steps).unit(Unit::Percent);
+    chart.height(240.0).html()
 }
 
 pub(super) fn evidence(ledger: &Ledger, nights: &[&Night]) -> String {
@@ -108,10 +105,9 @@ pub(super) fn beside(nights: &[&Night]) -> String {
     if all.is_empty() {
         return String::new();
     }
-    let mut series = vec![Series::line(
-        "account",
-        by_night(nights, 1.0, |night| night.standing.growth),
-    )];
-    series.extend(all.into_iter().map(|(name, points)| Series::line(name, points)));
+    let growth = by_night(nights, 1.0, |night| night.standing.growth);
+    let mut series = vec![Series::line("account", growth).role(Role::Policy)];
+    let beside = all.into_iter();
+    series.extend(beside.map(|(name, points)| Series::line(name, points).role(Role::of(name))));
     lines("accounts beside it, value of 1", &series, Axis::Steps, 240.0)
 }
