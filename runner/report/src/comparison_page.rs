@@ -2,6 +2,7 @@
 //! and allows only its own script.
 
 use super::comparison_rows::{cell, difference, label, rows};
+use super::comparison_settings;
 use super::comparison_table::{self, notes};
 use crate::chart::{Axis, Role, Series, lines};
 use crate::figure_table::{self, Column};
@@ -47,6 +48,9 @@ pub fn page(comparison: &Comparison) -> String {
         .for_each(|note| body.push_str(&format!("<li>{}</li>", escape(note))));
     body.push_str("</ul>\n");
     body.push_str(&by_parameter(comparison, &first));
+    if let Some(metric) = first.first() {
+        body.push_str(&comparison_settings::section(comparison, metric));
+    }
     let (curves, others) = charts(comparison);
     body.push_str(&curves);
     let mut folds = Vec::new();
@@ -461,6 +465,9 @@ mod tests {
         // Five seeds, four rates and ten units; twenty groups; a header each. The rest is closed.
         assert_eq!(open.matches("<tr>").count(), (5 + 4 + 10) + 20 + 2);
         assert!(page.contains("the other 20 groups") && page.contains(">200 points</span>"));
+        // A line for each point, and a dot over the rate and over the units.
+        assert_eq!(open.matches("<path class=\"c0 faint\"").count(), 200);
+        assert_eq!(open.matches("<circle class=\"f0\"").count(), 2 * 200);
         // The mean over 50 points of a rate: 5 seeds of 0, 1, …, 9.
         assert!(
             open.contains("<td data-name=\"loss\">4.50 <span class=\"dim\">± "),

@@ -6,6 +6,7 @@ mod asked;
 pub mod chart;
 mod comparison_page;
 mod comparison_rows;
+mod comparison_settings;
 mod comparison_table;
 mod data;
 mod evaluation;

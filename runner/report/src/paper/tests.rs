@@ -102,7 +102,11 @@ fn an_account_is_shown_with_its_promise_its_book_its_fills_and_its_alarms() {
         assert!(html.contains(part), "{part}: {html}");
     }
     // The fan reaches beyond the nights that were, and not beyond what is shown of it: 5 of 50 nights.
-    assert_eq!(html.matches("<path class=\"b").count(), 4, "{html}");
+    assert_eq!(
+        html.matches("<path class=\"b").count(),
+        8,
+        "with their keys in the legends: {html}"
+    );
     // Bought at 51, decided at 50: 10 more for 10 shares.
     let rows = |heading: &str| -> Vec<Vec<String>> {
         let after = html.split(heading).nth(1).unwrap();

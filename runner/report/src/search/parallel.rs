@@ -54,16 +54,11 @@ pub(super) fn drawing(objective: &str, axes: &[Axis<'_>], lines: &[Line<'_>]) ->
     let x = |axis: usize| SIDE + (WIDTH - 2.0 * SIDE) * axis as f64 / shown.len() as f64;
     let y = |share: f64| HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM);
     let label = format!(
-        "Parallel coordinates: {} trials, {} settings, {objective}",
+        "Parallel coordinates: {} lines, {} settings, {objective}",
         lines.len(),
         shown.len()
     );
-    let mut out = figure(
-        "Settings and objective of each trial",
-        HEIGHT,
-        " tabindex=\"0\"",
-        &label,
-    );
+    let mut out = figure(&format!("Settings and {objective}"), HEIGHT, " tabindex=\"0\"", &label);
     for line in lines.iter().filter(|line| line.objective.is_finite()) {
         let share = if high > low {
             (line.objective - low) / (high - low)
