@@ -3,7 +3,7 @@
 
 use super::chart::{Axis, Chart, Role, Series, Unit, strips};
 use super::figure_table::{self, Column};
-use super::figures::{self, shown};
+use super::figures::shown;
 use super::glossary;
 use super::html::escape;
 use arrow_array::{Array as _, RecordBatch};
@@ -87,7 +87,7 @@ impl Paths {
 
     /// Equity and drawdown of the strategies whose name is wanted; `id` is that of the evaluation.
     fn equity_and_drawdown(&self, id: &str, is_wanted: &dyn Fn(&str) -> bool) -> [Chart; 2] {
-        let equity = self.chart("Equity, start = 1", &equity, is_wanted).unit(Unit::Ratio);
+        let equity = self.chart("Equity, start = 1", &equity, is_wanted);
         let drawdown = self.chart("Drawdown", &|path| fall(&path.columns["nav"]), is_wanted);
         [equity.group(id), drawdown.unit(Unit::Percent).group(id)]
     }
@@ -112,7 +112,7 @@ impl Paths {
     /// Equity of all strategies.
     pub(crate) fn all_equity(&self) -> String {
         let chart = self.chart("Equity of all strategies, start = 1", &equity, &|_| true);
-        chart.unit(Unit::Ratio).html()
+        chart.html()
     }
 
     /// The worst drawdowns of the policy.
@@ -123,7 +123,7 @@ impl Paths {
             .iter()
             .map(|one| {
                 vec![
-                    shown(one.depth, figures::Unit::Percent),
+                    shown(one.depth, Unit::Percent),
                     date(one.start),
                     date(one.trough),
                     one.recovery.map_or("not recovered".to_owned(), date),

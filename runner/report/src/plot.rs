@@ -1,6 +1,6 @@
 //! One chart of a run as an SVG file, for notebooks and documents.
 
-use crate::chart::{Axis, Chart, Series};
+use crate::chart::{Axis, Chart, Series, Unit};
 use crate::paths;
 use cache::Store;
 use runner_engine::{Failure, text};
@@ -35,7 +35,7 @@ fn metric(run: &Run, store: &Store, name: &str) -> Option<Chart> {
         Some(Series::line(&stage.id, points))
     };
     let series: Vec<Series> = run.stages.iter().filter_map(line).collect();
-    (!series.is_empty()).then(|| Chart::new(name, series, Axis::Steps))
+    (!series.is_empty()).then(|| Chart::new(name, series, Axis::Steps).unit(Unit::of(name)))
 }
 
 fn missing(run: &Run, store: &Store, name: &str) -> Failure {

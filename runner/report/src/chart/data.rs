@@ -1,6 +1,7 @@
 //! The data of a chart for the script of the page, as JSON.
 
 use super::model::{Axis, Chart, Look};
+use crate::figures::Unit;
 use runner_engine::text::visible;
 use serde_json::{Value, json};
 
@@ -46,7 +47,11 @@ pub(super) fn json(chart: &Chart, looks: &[Look], shown: &[bool]) -> String {
         .collect();
     let data = json!({
         "axis": match chart.axis { Axis::Days => "days", Axis::Steps => "steps" },
-        "unit": chart.unit.name(),
+        "unit": match chart.unit {
+            Unit::Percent => "percent",
+            Unit::Money => "money",
+            _ => "plain",
+        },
         "group": visible(&chart.group),
         "height": chart.height,
         "x": xs.iter().map(|x| differences(x)).collect::<Vec<_>>(),

@@ -1,9 +1,9 @@
 //! The drawing of a line chart as SVG, which stands where no script runs.
 
 use super::data;
-use super::model::{Chart, Look, Role, Series, Unit, is_shown, looks};
-use super::parts::{LEFT, RIGHT, WIDTH, figure, number, ticks};
-use crate::figures::{self, shown};
+use super::model::{Chart, Look, Role, Series, is_shown, looks};
+use super::parts::{LEFT, RIGHT, WIDTH, cut, figure, horizontal_grid, ticks};
+use crate::figures;
 use crate::html::{escape, table};
 use std::fmt::Write as _;
 
@@ -134,17 +134,7 @@ impl Chart {
         let ((x0, x1), (y0, y1)) = (ranges.x, ranges.y);
         let sx = |x: f64| LEFT + (x - x0) / (x1 - x0) * (WIDTH - LEFT - right);
         let sy = |y: f64| TOP + (y1 - y) / (y1 - y0) * (self.height - TOP - BOTTOM);
-        for (tick, label) in ranges.ticks.iter().zip(self.unit.labels(&ranges.ticks)) {
-            let y = sy(*tick);
-            let _ = write!(
-                out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" y=\"{:.1}\" \
-                text-anchor=\"end\">{label}</text>",
-                WIDTH - right,
-                LEFT - 6.0,
-                y + 4.0
-            );
-        }
+        horizontal_grid(out, &ranges.ticks, self.unit, right, sy);
         let is_single = self.series.iter().all(|one| one.points.len() + one.band.len() <= 1);
         for i in if is_single { 2..=2 } else { 0..=4 } {
             let x = x0 + (x1 - x0) * f64::from(i) / 4.0;
@@ -265,7 +255,7 @@ impl Chart {
         let of = |one: &Series| {
             let marks = marks(&one.points);
             let ends = marks.first().zip(marks.last());
-            let text = |y: f64| self.unit.text(y);
+            let text = |y: f64| figures::shown(y, self.unit);
             ends.map(|(first, last)| format!("{}: from {} to {}", one.name, text(first.1), text(last.1)))
         };
         self.series.iter().filter_map(of).collect::<Vec<_>>().join("; ")
@@ -279,7 +269,7 @@ impl Chart {
             .flat_map(|one| marks(&one.points).into_iter().map(move |point| (one, point)))
             .map(|(one, (x, y))| {
                 let at = self.axis.label(x, ranges.has_hours());
-                vec![escape(&one.name), at, self.unit.text(y)]
+                vec![escape(&one.name), at, figures::shown(y, self.unit)]
             })
             .collect();
         format!(
@@ -299,14 +289,6 @@ fn stroke(look: &Look) -> String {
     )
 }
 
-/// The first characters of a text that is longer.
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
-}
-
 /// The points of a line that the table lists: evenly spaced, including the last point.
 fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let finite: Vec<_> = points
@@ -321,50 +303,6 @@ fn marks(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     (0..=n)
         .map(|i| finite[(i * last).checked_div(n).unwrap_or(0)])
         .collect()
-}
-
-impl Unit {
-    /// The labels of ticks, with as many digits as tell them apart.
-    fn labels(self, ticks: &[f64]) -> Vec<String> {
-        let most = ticks.iter().fold(0.0, |most: f64, tick| most.max(tick.abs()));
-        let (scale, suffix) = match self {
-            Self::Percent => (100.0, " %"),
-            _ if most >= 1e6 => (1e-6, "M"),
-            _ if most >= 1e4 => (1e-3, "k"),
-            _ => (1.0, ""),
-        };
-        let step = ticks
-            .windows(2)
-            .map(|pair| (pair[1] - pair[0]) * scale)
-            .next()
-            .unwrap_or(1.0);
-        if step.abs() < 1e-6 {
-            return ticks.iter().map(|tick| number(*tick)).collect();
-        }
-        let is_whole = |digits: &i32| {
-            let at = step * 10_f64.powi(*digits);
-            (at - at.round()).abs() < 1e-6 * at.abs()
-        };
-        let digits = (0..8).find(is_whole).unwrap_or(8) as usize;
-        let label = |tick: &f64| {
-            let value = tick * scale;
-            match value.abs() < step * 1e-6 {
-                true if self == Self::Percent => "0 %".to_owned(),
-                true => "0".to_owned(),
-                false => format!("{value:.digits$}{suffix}").replace('-', "−"),
-            }
-        };
-        ticks.iter().map(label).collect()
-    }
-
-    /// A value with its unit.
-    pub(super) fn text(self, value: f64) -> String {
-        match self {
-            Self::Percent => shown(value, figures::Unit::Percent),
-            Self::Money => shown(value, figures::Unit::Money),
-            Self::Plain | Self::Ratio => shown(value, figures::Unit::Plain),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -416,17 +354,6 @@ mod tests {
         assert_eq!(chart.matches("<circle").count(), 1, "{chart}");
         assert_eq!(chart.matches("text-anchor=\"middle\">8192<").count(), 1, "{chart}");
         assert_eq!(chart.matches("text-anchor=\"start\"").count(), 0, "{chart}");
-    }
-
-    #[test]
-    fn ticks_are_told_apart_and_have_their_unit() {
-        assert_eq!(Unit::Percent.labels(&[-0.1, -0.05, 0.0]), ["−10 %", "−5 %", "0 %"]);
-        assert_eq!(
-            Unit::Ratio.labels(&[1.0, 1.0025, 1.005]),
-            ["1.0000", "1.0025", "1.0050"]
-        );
-        assert_eq!(Unit::Money.labels(&[1_000_000.0, 1_002_500.0]), ["1.0000M", "1.0025M"]);
-        assert_eq!(Unit::Plain.labels(&[0.0, 5e3, 1e4]), ["0", "5k", "10k"]);
     }
 
     #[test]

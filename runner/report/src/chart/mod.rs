@@ -6,9 +6,10 @@ mod draw;
 mod model;
 mod parts;
 
-pub use model::{Axis, Chart, Role, Series, Unit};
+pub use crate::figures::Unit;
+pub use model::{Axis, Chart, Role, Series};
 pub use parts::number;
-pub(crate) use parts::{WIDTH, figure, horizontal_grid, legend, split, strips, ticks};
+pub(crate) use parts::{WIDTH, cut, figure, horizontal_grid, legend, split, strips, ticks};
 
 /// The style of charts, and the colours of the whole page.
 pub const STYLE: &str = include_str!("chart.css");

@@ -1,5 +1,7 @@
 //! The parts of a line chart, and the look of its lines by their roles.
 
+use crate::figures::Unit;
+
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
@@ -87,32 +89,6 @@ impl Axis {
             Self::Steps => super::number(x),
             Self::Days if has_hours => datasets::Date(x.floor() as i32).to_string(),
             Self::Days => datasets::Date(x.round() as i32).to_string(),
-        }
-    }
-}
-
-/// The unit of the vertical axis.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unit {
-    /// A number without a unit.
-    #[default]
-    Plain,
-    /// A multiple of a start, such as 1.25.
-    Ratio,
-    /// A fraction, shown in per cent: 0.154 is 15.4 %.
-    Percent,
-    /// An amount of currency, with thousands separated.
-    Money,
-}
-
-impl Unit {
-    /// The name in the data of a chart.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Ratio => "ratio",
-            Self::Percent => "percent",
-            Self::Money => "money",
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Parts of charts: frames, ticks, legends of categories, bars and strips.
 
+use crate::figures::Unit;
 use crate::html::escape;
 use std::fmt::Write as _;
 
@@ -7,20 +8,58 @@ pub(crate) const WIDTH: f64 = 640.0;
 pub(super) const LEFT: f64 = 58.0;
 pub(super) const RIGHT: f64 = 12.0;
 
-/// Draws a line at each tick of the vertical axis, with its number.
-pub(crate) fn horizontal_grid(out: &mut String, ticks: &[f64], sy: impl Fn(f64) -> f64) {
-    for &tick in ticks {
-        let y = sy(tick);
+/// Draws a line at each tick of the vertical axis, with its number, up to `right` of the right edge.
+pub(crate) fn horizontal_grid(
+    out: &mut String,
+    ticks: &[f64],
+    unit: Unit,
+    right: f64,
+    sy: impl Fn(f64) -> f64,
+) {
+    for (tick, label) in ticks.iter().zip(tick_labels(ticks, unit)) {
+        let y = sy(*tick);
         let _ = write!(
             out,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" \
-            y=\"{:.1}\" text-anchor=\"end\">{}</text>",
-            WIDTH - RIGHT,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" y=\"{:.1}\" \
+            text-anchor=\"end\">{label}</text>",
+            WIDTH - right,
             LEFT - 6.0,
-            y + 4.0,
-            number(tick)
+            y + 4.0
         );
     }
+}
+
+/// The labels of ticks, with as many digits as tell them apart.
+fn tick_labels(ticks: &[f64], unit: Unit) -> Vec<String> {
+    let most = ticks.iter().fold(0.0, |most: f64, tick| most.max(tick.abs()));
+    let (scale, suffix) = match unit {
+        Unit::Percent => (100.0, " %"),
+        _ if most >= 1e6 => (1e-6, "M"),
+        _ if most >= 1e4 => (1e-3, "k"),
+        _ => (1.0, ""),
+    };
+    let step = ticks
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) * scale)
+        .next()
+        .unwrap_or(1.0);
+    if step.abs() < 1e-6 {
+        return ticks.iter().map(|tick| number(*tick)).collect();
+    }
+    let is_whole = |digits: &i32| {
+        let at = step * 10_f64.powi(*digits);
+        (at - at.round()).abs() < 1e-6 * at.abs()
+    };
+    let digits = (0..8).find(is_whole).unwrap_or(8) as usize;
+    let label = |tick: &f64| {
+        let value = tick * scale;
+        match value.abs() < step * 1e-6 {
+            true if unit == Unit::Percent => "0 %".to_owned(),
+            true => "0".to_owned(),
+            false => format!("{value:.digits$}{suffix}").replace('-', "−"),
+        }
+    };
+    ticks.iter().map(label).collect()
 }
 
 /// The beginning of a drawing.
@@ -75,6 +114,9 @@ pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
     format!("{out}</svg>{}</figure>\n", legend(names))
 }
 
+/// The number of characters of a name for which a strip has room.
+const STRIP_NAME: usize = 38;
+
 /// A strip for each category with a mark at each step where it occurred.
 pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> String {
     let Some(&(x0, _)) = at.first() else {
@@ -106,7 +148,7 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
             d=\"{path}\"><title>{}: {count}</title></path>",
             left - 8.0,
             y + 11.0,
-            escape(&shorten(name)),
+            escape(&cut(name, STRIP_NAME)),
             row % 6,
             escape(name)
         );
@@ -115,12 +157,12 @@ pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> Stri
     out
 }
 
-/// Shortens a name to at most 38 characters, for which a strip has room.
-fn shorten(name: &str) -> String {
-    if name.chars().count() <= 38 {
-        return name.to_owned();
+/// The first characters of a text that is longer.
+pub(crate) fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
+        None => text.to_owned(),
     }
-    name.chars().take(37).chain(['…']).collect()
 }
 
 /// About `wanted` round values that span the range.
@@ -178,6 +220,23 @@ mod tests {
         assert!(flat[0] <= 3.0 && *flat.last().unwrap() >= 3.0 && flat.len() > 1);
         let negative = ticks(-0.37, -0.01, 5);
         assert!(negative[0] <= -0.37 && *negative.last().unwrap() >= -0.01);
+    }
+
+    #[test]
+    fn ticks_are_told_apart_and_have_their_unit() {
+        assert_eq!(
+            tick_labels(&[-0.1, -0.05, 0.0], Unit::Percent),
+            ["−10 %", "−5 %", "0 %"]
+        );
+        assert_eq!(
+            tick_labels(&[1.0, 1.0025, 1.005], Unit::Plain),
+            ["1.0000", "1.0025", "1.0050"]
+        );
+        assert_eq!(
+            tick_labels(&[1_000_000.0, 1_002_500.0], Unit::Money),
+            ["1.0000M", "1.0025M"]
+        );
+        assert_eq!(tick_labels(&[0.0, 5e3, 1e4], Unit::Plain), ["0", "5k", "10k"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::scale::{in_a_line, labels, position};
 use super::scatter::{Dot, Scatter};
 use super::tables::Texts;
 use super::view::View;
-use crate::chart::{WIDTH, figure};
+use crate::chart::{WIDTH, cut, figure};
 use crate::html::{collapsed, escape, section as heading, table};
 use runner_engine::text;
 use runner_search::trials::{RungResult, TrialRow};
@@ -235,7 +235,7 @@ fn bars(view: &View) -> String {
             y=\"{y:.1}\" width=\"{width:.1}\" height=\"14\"/><text x=\"{:.1}\" y=\"{1:.1}\">{:.0} %</text>",
             LEFT - 8.0,
             y + 11.0,
-            escape(&parallel::cut(name, 26)),
+            escape(&cut(name, 26)),
             LEFT + width + 6.0,
             share * 100.0
         );

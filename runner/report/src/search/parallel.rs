@@ -1,7 +1,7 @@
 //! Parallel coordinates: an axis for each setting and one for the objective, a line for each trial.
 
 use super::scale::{labels, position};
-use crate::chart::{WIDTH, figure, number};
+use crate::chart::{WIDTH, cut, figure, number};
 use crate::html::escape;
 use runner_pipeline::Values;
 use std::fmt::Write as _;
@@ -142,14 +142,6 @@ pub(super) fn drawing(objective: &str, axes: &[Axis<'_>], lines: &[Line<'_>]) ->
         );
     }
     out + "</figure>\n"
-}
-
-/// The first characters of a text that is longer.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some(_) => text.chars().take(most - 1).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]

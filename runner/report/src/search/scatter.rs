@@ -1,7 +1,6 @@
 //! Trials as dots: the objective over the order of jobs, and over each setting.
 
-use super::parallel::cut;
-use crate::chart::{WIDTH, figure, horizontal_grid, number, ticks};
+use crate::chart::{Unit, WIDTH, cut, figure, horizontal_grid, number, ticks};
 use crate::html::escape;
 use std::fmt::Write as _;
 
@@ -80,7 +79,7 @@ impl Scatter<'_> {
             number(high)
         );
         let mut out = figure(self.title, self.height, " tabindex=\"0\"", &label);
-        horizontal_grid(&mut out, &ticks, sy);
+        horizontal_grid(&mut out, &ticks, Unit::Plain, RIGHT, sy);
         for (place, label) in &self.labels {
             let anchor = match place {
                 0.0 => "start",
