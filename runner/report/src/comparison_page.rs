@@ -5,7 +5,7 @@ use super::comparison_rows::{cell, difference, label, rows};
 use super::comparison_settings;
 use super::comparison_table::{self, notes};
 use crate::chart::{Axis, Role, Series, lines};
-use crate::figure_table::{self, Column};
+use crate::figure_table::{self, Column, together};
 use crate::fold::Fold;
 use crate::glossary;
 use crate::html::{self, escape};
@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 const MOST_LINES: usize = 12;
 
 /// The maximum number of rows of a table that are shown expanded.
-const MOST_ROWS: usize = 20;
+const MOST_ROWS: usize = 12;
 
 /// The maximum number of learning curves that are shown expanded.
 const MOST_CHARTS: usize = 4;
@@ -90,9 +90,21 @@ fn group_title(comparison: &Comparison, i: usize, group: &Group) -> String {
     }
 }
 
+/// The runs of each group, where there are several.
+fn legend(comparison: &Comparison) -> String {
+    let groups = comparison.groups.iter().enumerate();
+    let items: String = groups
+        .map(|(i, group)| format!("<li>{}</li>", escape(&group_title(comparison, i, group))))
+        .collect();
+    match comparison.is_of_one_run() {
+        true => String::new(),
+        false => format!("<ul class=\"dim\">{items}</ul>\n"),
+    }
+}
+
 /// Few groups side by side: the parameters that differ, then the figures.
 fn in_columns(comparison: &Comparison, metrics: &[&str]) -> String {
-    let mut out = String::new();
+    let mut out = legend(comparison);
     if !comparison.parameters.is_empty() {
         let parameters: Vec<Vec<String>> = comparison
             .parameters
@@ -122,7 +134,7 @@ fn in_columns(comparison: &Comparison, metrics: &[&str]) -> String {
 /// A column for each group, after the one of the rows' titles.
 fn group_columns(comparison: &Comparison, corner: &str) -> Vec<Column> {
     let groups = comparison.groups.iter().enumerate();
-    let titles = groups.map(|(i, group)| group_title(comparison, i, group));
+    let titles = groups.map(|(i, _)| format!("#{}", i + 1));
     std::iter::once(corner.to_owned())
         .chain(titles)
         .map(|title| Column::text(&title))
@@ -156,17 +168,22 @@ fn figures_in_columns(comparison: &Comparison, metrics: &[&str]) -> String {
 
 /// A figure as HTML, with what follows its unit in small type.
 fn in_cell(text: &str) -> String {
+    let (text, best) = match text.strip_suffix(" *") {
+        Some(text) => (text, "&nbsp;*"),
+        None => (text, ""),
+    };
     let at = text
         .find(" [")
         .or_else(|| text.find(" ± "))
         .or_else(|| text.find(" (n"));
-    match at {
-        Some(at) => format!(
-            "{} <span class=\"dim\">{}</span>",
-            escape(&text[..at]),
-            escape(&text[at + 1..])
+    let (figure, rest) = text.split_at(at.unwrap_or(text.len()));
+    match rest.trim() {
+        "" => together(figure) + best,
+        rest => format!(
+            "{}{best} <span class=\"dim\">{}</span>",
+            together(figure),
+            together(rest)
         ),
-        None => escape(text),
     }
 }
 
@@ -462,16 +479,13 @@ mod tests {
             .split("<details")
             .map(|part| part.rsplit("</details>").next().unwrap())
             .collect();
-        // Five seeds, four rates and ten units; twenty groups; a header each. The rest is closed.
-        assert_eq!(open.matches("<tr>").count(), (5 + 4 + 10) + 20 + 2);
-        assert!(page.contains("the other 20 groups") && page.contains(">200 points</span>"));
+        // Five seeds, four rates and ten units; twelve groups; a header each. The rest is closed.
+        assert_eq!(open.matches("<tr>").count(), (5 + 4 + 10) + 12 + 2);
+        assert!(page.contains("the other 28 groups") && page.contains(">200 points</span>"));
         // A line for each point, and a dot over the rate and over the units.
         assert_eq!(open.matches("<path class=\"c0 faint\"").count(), 200);
         assert_eq!(open.matches("<circle class=\"f0\"").count(), 2 * 200);
         // The mean over 50 points of a rate: 5 seeds of 0, 1, …, 9.
-        assert!(
-            open.contains("<td data-name=\"loss\">4.50 <span class=\"dim\">± "),
-            "{open}"
-        );
+        assert!(open.contains("<td>4.50 <span class=\"dim\">± "), "{open}");
     }
 }

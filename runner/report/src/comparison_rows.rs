@@ -42,7 +42,11 @@ pub(crate) fn label(comparison: &Comparison, metric: &str) -> String {
         .iter()
         .rfind(|prefix| metric.starts_with(**prefix))
         .unwrap_or(&"");
-    let name = title(&metric[prefix.len()..]);
+    let name = match metric[prefix.len()..].rsplit_once('/') {
+        None => title(&metric[prefix.len()..]),
+        Some(("charts" | "validation" | "losses", name)) => title(name),
+        Some((of, name)) => format!("{}, {}", of.replace(['/', '_'], " "), title(name)),
+    };
     match prefixes.len() > 1 {
         true => format!("{}: {name}", prefix.trim_end_matches('.')),
         false => name,

@@ -14,6 +14,9 @@ pub(crate) fn together(text: &str) -> String {
     escape(text).replace(" %", "&nbsp;%")
 }
 
+/// The number of columns that a small screen has room for.
+const MOST_ON_SMALL: usize = 4;
+
 /// The number of columns from which a table takes the whole width.
 const BROAD: usize = 6;
 
@@ -47,7 +50,10 @@ impl Column {
 
     /// The column without an explanation.
     pub(crate) fn text(words: &str) -> Self {
-        Self::words("", words)
+        Self {
+            html: escape(words).replace('.', ".<wbr>").replace('_', "_<wbr>"),
+            ..Self::words("", words)
+        }
     }
 
     /// The column of words, aligned to the left.
@@ -67,7 +73,7 @@ impl Column {
 /// A table with a title and cells as HTML in each row. On small screens it leaves out what is extra, or makes each
 /// row a block of labelled cells if nothing is.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
-    let is_stacked = columns.len() > 3 && !columns.iter().any(|column| column.is_extra);
+    let is_stacked = columns.len() > MOST_ON_SMALL && !columns.iter().any(|column| column.is_extra);
     let broad = if columns.len() >= BROAD { " broad" } else { "" };
     let many = if is_stacked { " many" } else { "" };
     let mut out =
@@ -114,11 +120,12 @@ mod tests {
 
     #[test]
     fn small_screens_leave_out_columns_or_stack_rows() {
-        let columns = ["", "sharpe", "costs", "my_figure"].map(Column::term);
+        let columns = ["", "sharpe", "costs", "beta", "my_figure"].map(Column::term);
         let rows = [vec![
             "policy".to_owned(),
             "1.20".to_owned(),
             "3.00 %".to_owned(),
+            String::new(),
             String::new(),
         ]];
         let stacked = table(&columns, &rows);
