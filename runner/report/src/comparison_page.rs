@@ -482,9 +482,9 @@ mod tests {
         // Five seeds, four rates and ten units; twelve groups; a header each. The rest is closed.
         assert_eq!(open.matches("<tr>").count(), (5 + 4 + 10) + 12 + 2);
         assert!(page.contains("the other 28 groups") && page.contains(">200 points</span>"));
-        // A line for each point, and a dot over the rate and over the units.
+        // A line for each point, and a dot over the rate, the units and the seed.
         assert_eq!(open.matches("<path class=\"c0 faint\"").count(), 200);
-        assert_eq!(open.matches("<circle class=\"f0\"").count(), 2 * 200);
+        assert_eq!(open.matches("<circle class=\"f0\"").count(), 3 * 200);
         // The mean over 50 points of a rate: 5 seeds of 0, 1, …, 9.
         assert!(open.contains("<td>4.50 <span class=\"dim\">± "), "{open}");
     }
