@@ -82,6 +82,7 @@ fn own() -> Vec<Box<dyn AnyStage>> {
         stages_train::kinds(),
         stages_evaluate::kinds(),
         stages_symbolic::kinds(),
+        vec![stages_core::erase(runner_report::Summary)],
     ]
     .into_iter()
     .flatten()

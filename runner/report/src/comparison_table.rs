@@ -251,17 +251,10 @@ pub fn text(comparison: &Comparison) -> String {
 
 /// Formats the comparison as a Markdown table.
 pub fn markdown(comparison: &Comparison) -> String {
-    let escaped = |cell: &String| {
-        cell.replace('\\', "\\\\")
-            .replace('|', "\\|")
-            .replace(['\n', '\r'], " ")
-    };
-    let line =
-        |cells: &[String]| format!("| {} |\n", cells.iter().map(escaped).collect::<Vec<_>>().join(" | "));
     let sheet = Sheet::arranged(comparison, usize::MAX);
     let mut out = String::new();
     for (i, cells) in sheet.0.iter().enumerate() {
-        out.push_str(&line(cells));
+        out.push_str(&markdown_line(cells));
         if i == 0 {
             out.push_str(&format!("|{}\n", " --- |".repeat(cells.len())));
         }
@@ -284,7 +277,7 @@ pub fn csv(comparison: &Comparison) -> String {
     for metric in &comparison.metrics {
         head.extend([metric.clone(), format!("{metric}.sd"), format!("{metric}.n")]);
     }
-    let mut out = line(&head);
+    let mut out = csv_line(&head);
     for (i, group) in comparison.groups.iter().enumerate() {
         let mut cells = vec![
             (i + 1).to_string(),
@@ -306,12 +299,26 @@ pub fn csv(comparison: &Comparison) -> String {
             );
             cells.push(spread.map_or(0, |spread| spread.n).to_string());
         }
-        out.push_str(&line(&cells));
+        out.push_str(&csv_line(&cells));
     }
     out
 }
 
-fn line(cells: &[String]) -> String {
+/// A text of one line in which `|` separates no cells.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('|', "\\|")
+        .replace(['\n', '\r'], " ")
+}
+
+/// A line of a Markdown table.
+pub(crate) fn markdown_line(cells: &[String]) -> String {
+    let cells: Vec<String> = cells.iter().map(|cell| escaped(cell)).collect();
+    format!("| {} |\n", cells.join(" | "))
+}
+
+/// A line of CSV (RFC 4180).
+pub(crate) fn csv_line(cells: &[String]) -> String {
     let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", cell.replace('"', "\"\"")),
         false => cell.clone(),
