@@ -2,6 +2,7 @@
 //! report is not a cached stage.
 
 use crate::evaluation::{Evaluation, Values, evaluation, summary_table};
+use crate::figure_table::{self, Column};
 use crate::figures::{Unit, shown};
 use crate::fold::{Fold, contents};
 use crate::html::{self, bytes, escape, escape_content, table};
@@ -264,7 +265,7 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             let state = status_of(stage);
             let mut status = ["<span class=\"", state, "\">", state, "</span>"].concat();
             if let Some(error) = &stage.error {
-                let _ = write!(status, " <span class=\"dim\">{}</span>", escape(error));
+                let _ = write!(status, " <span class=\"dim long\">{}</span>", escape(error));
             }
             let row = row![
                 escape(&stage.id),
@@ -279,16 +280,15 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             in_time().then_some(row)
         })
         .collect();
-    let head = [
-        "stage",
-        "kind",
-        "status",
+    let texts = ["stage", "kind", "status"].map(|name| Column::text(name).left());
+    let figures = [
         "time in this run",
         "time when computed",
         "peak memory",
         "memo hits",
         "key",
     ];
+    let columns: Vec<Column> = texts.into_iter().chain(figures.map(Column::text)).collect();
     let mut out = String::new();
     let mut rest = rows?.into_iter();
     let mut open = Vec::new();
@@ -308,14 +308,14 @@ fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
             shown(stages.iter().map(|stage| stage.seconds).sum(), Unit::Seconds),
         ];
         row.extend([String::new(), peak.map(bytes).unwrap_or_default()]);
-        row.resize(head.len(), String::new());
+        row.resize(columns.len(), String::new());
         open.push(row);
         closed.push_str(&html::collapsed(
             &format!("{name}: {} points", stages.len()),
-            &table(&head, &rows),
+            &figure_table::table(&columns, &rows),
         ));
     }
-    out.push_str(&table(&head, &open));
+    out.push_str(&figure_table::table(&columns, &open));
     out.push_str(&closed);
     Some(out)
 }
