@@ -371,7 +371,7 @@ pub fn recognise(
             let weak = near.first().filter(|candidate| candidate.fits);
             let message = match weak {
                 Some(_) => "no layout fits for certain".to_owned(),
-                None => "no layout is known with this header".to_owned(),
+                None => "no known layout has this header".to_owned(),
             };
             let lacking = near.first().filter(|candidate| !candidate.unfilled.is_empty());
             let decide = match (weak, lacking) {

@@ -6,6 +6,7 @@ use crate::commands::{
 };
 use crate::session::Session;
 use clap::builder::Styles;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use runner_engine::{Failure, exit};
 use std::fmt::Write as _;
@@ -178,6 +179,49 @@ pub(crate) fn command() -> clap::Command {
     ))
 }
 
+/// The options that other programs have for values of parameters.
+const AS_SET: [&str; 10] = [
+    "-p",
+    "-P",
+    "-s",
+    "-D",
+    "--param",
+    "--params",
+    "--parameter",
+    "--parameters",
+    "--override",
+    "--define",
+];
+
+/// The error of a command line, with the hint to `--set` where an option that does not exist looks like a
+/// parameter (`--seed 2`, `-p seed=2`). `given` are the arguments, the program's name first.
+pub(crate) fn explained(mut err: clap::Error, given: &[String]) -> clap::Error {
+    let mut command = &Arguments::command();
+    for word in given.iter().skip(1) {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    let has_set = command.get_arguments().any(|arg| arg.get_long() == Some("set"));
+    let (ErrorKind::UnknownArgument, true, Some(ContextValue::String(option))) =
+        (err.kind(), has_set, err.get(ContextKind::InvalidArg))
+    else {
+        return err;
+    };
+    let near = match err.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(near)) => near.as_str(),
+        _ => "--set",
+    };
+    let tip = match option.trim_start_matches('-') {
+        _ if AS_SET.contains(&option.as_str()) => "a parameter is set with `--set NAME=VALUE`".to_owned(),
+        name if option.starts_with("--") && near == "--set" => {
+            format!("if `{name}` is a parameter of the pipeline, write `--set {name}=VALUE`")
+        }
+        _ => return err,
+    };
+    err.remove(ContextKind::SuggestedArg);
+    err.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    err
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +229,27 @@ mod tests {
     #[test]
     fn arguments_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn options_that_look_like_parameters_are_explained() {
+        let said = |line: &str| {
+            let given: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let err = command().try_get_matches_from(&given).unwrap_err();
+            let text = explained(err, &given).to_string();
+            let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: "));
+            tip.unwrap_or_else(|| panic!("{text}")).to_owned()
+        };
+        for option in AS_SET {
+            let tip = said(&format!("runner exec p.yaml {option} seed=2"));
+            assert_eq!(tip, "a parameter is set with `--set NAME=VALUE`", "{option}");
+        }
+        let tip = "if `seed` is a parameter of the pipeline, write `--set seed=VALUE`";
+        assert_eq!(said("runner plan p.yaml --seed 2"), tip);
+        assert_eq!(said("runner exec p.yaml --seed=2"), tip);
+        assert!(said("runner exec p.yaml --forse train").contains("'--force'"));
+        // A command without `--set`.
+        assert!(!said("runner cache status --seed").contains("--set"));
     }
 
     #[test]

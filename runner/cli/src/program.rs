@@ -46,6 +46,10 @@ pub fn main() -> u8 {
     let arguments = match arguments.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches)) {
         Ok(arguments) => arguments,
         Err(err) => {
+            let given: Vec<String> = std::env::args_os()
+                .map(|arg| arg.to_string_lossy().into_owned())
+                .collect();
+            let err = arguments::explained(err, &given);
             let printed = err.print();
             return match printed {
                 _ if err.use_stderr() => exit::WRONG_USAGE,

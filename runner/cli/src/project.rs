@@ -63,7 +63,7 @@ pub(crate) struct Settings {
     /// overrides all.
     #[arg(long, value_name = "NAME", add = completed(profiles_of_line))]
     pub profile: Vec<String>,
-    /// Read the pipeline as in that night of its schedule: `${schedule.date}` is DATE, and the parameters are
+    /// Read the pipeline as on that night of its schedule: `${schedule.date}` is DATE, and the parameters are
     /// those of the night.
     #[arg(long, value_name = "DATE")]
     pub night: Option<String>,
@@ -75,7 +75,7 @@ pub(crate) struct Reach {
     /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
-    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is
+    /// Contact no server: sources at URLs are those fetched before, and the configured remote store is
     /// ignored.
     #[arg(long)]
     pub offline: bool,

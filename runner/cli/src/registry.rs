@@ -57,7 +57,7 @@ pub(crate) fn add(more: Vec<Box<dyn AnyStage>>) -> Result<(), String> {
         };
         if families.contains(prefix) {
             return Err(format!(
-                "the stage kind `{name}` has the prefix `{prefix}`, which is this program's own"
+                "the stage kind `{name}` has the prefix `{prefix}`, which belongs to this program"
             ));
         }
         if kinds.iter().any(|other| other.name() == name) {

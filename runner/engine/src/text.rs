@@ -74,39 +74,132 @@ fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The number of columns of a terminal that tables keep to.
+pub const WIDTH: usize = 100;
+
+/// The least width to which texts are wrapped.
+const NARROW: usize = 12;
+
 /// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks. Cells may
-/// hold any text.
+/// hold any text. Texts are wrapped within their columns, and so are the names of numbers, where the table is
+/// wider than [`WIDTH`].
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     let header: Vec<Cow<'_, str>> = header.iter().map(|text| cell(text)).collect();
     let rows: Vec<Vec<Cow<'_, str>>> = rows
         .iter()
         .map(|row| row.iter().map(|text| cell(text)).collect())
         .collect();
-    let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
+    let mut least = vec![0; header.len()];
     for row in &rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
+        for (width, cell) in least.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
+    let mut widths: Vec<usize> = header
+        .iter()
+        .zip(&least)
+        .map(|(name, width)| name.chars().count().max(*width))
+        .collect();
+    for (i, least) in least.iter_mut().enumerate() {
+        *least = if right.contains(&i) { (*least).max(4) } else { NARROW };
+    }
+    narrow(&mut widths, &least);
     let mut out = String::new();
     let mut line = |cells: &[Cow<'_, str>]| {
-        let mut text = String::new();
-        for (i, cell) in cells.iter().enumerate() {
-            let width = widths.get(i).copied().unwrap_or(0);
-            if i > 0 {
-                text.push_str("  ");
+        let wrapped: Vec<Vec<&str>> = cells
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| wrap(cell, *width))
+            .collect();
+        for at in 0..wrapped.iter().map(Vec::len).max().unwrap_or(0).max(1) {
+            let mut text = String::new();
+            for (i, (parts, width)) in wrapped.iter().zip(&widths).enumerate() {
+                let cell = parts.get(at).copied().unwrap_or_default();
+                if i > 0 {
+                    text.push_str("  ");
+                }
+                if right.contains(&i) {
+                    text.push_str(&format!("{cell:>width$}"));
+                } else {
+                    text.push_str(&format!("{cell:<width$}"));
+                }
             }
-            if right.contains(&i) {
-                text.push_str(&format!("{cell:>width$}"));
-            } else {
-                text.push_str(&format!("{cell:<width$}"));
-            }
+            out.push_str(text.trim_end());
+            out.push('\n');
         }
-        out.push_str(text.trim_end());
-        out.push('\n');
     };
     line(&header);
     rows.iter().for_each(|row| line(row));
+    out
+}
+
+/// Narrows the widest columns, each to its least width at most, until the table fits.
+fn narrow(widths: &mut [usize], least: &[usize]) {
+    let gaps = 2 * widths.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > WIDTH {
+        let wide = (0..widths.len()).filter(|&i| widths[i] > least[i]);
+        let Some(widest) = wide.max_by_key(|&i| widths[i]) else {
+            return;
+        };
+        widths[widest] -= 1;
+    }
+}
+
+/// The number of the first of these columns that fit into [`WIDTH`], one at least.
+pub fn fitting(header: &[&str], rows: &[Vec<String>], columns: &[usize]) -> usize {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
+        let lengths = cells
+            .chain(header.get(column).copied())
+            .map(|text| text.chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let mut used = 0;
+    let fits = |column: &&usize| {
+        used += width(**column) + 2;
+        used <= WIDTH + 2
+    };
+    columns.iter().take_while(fits).count().max(1)
+}
+
+/// Lines of at most `width` characters: broken at blanks, or else after punctuation.
+pub fn wrap(text: &str, width: usize) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some((end, _)) = rest.char_indices().nth(width.max(1)) {
+        let (part, next) = (&rest[..end], rest[end..].chars().next());
+        let punctuation = |c: char| matches!(c, '.' | ',' | '/' | '_' | '=' | '-' | ';' | ']');
+        let blank = if next == Some(' ') {
+            Some(end)
+        } else {
+            part.rfind(' ').filter(|at| *at > 0)
+        };
+        let cut = blank
+            .or_else(|| part.rfind(punctuation).map(|at| at + 1))
+            .unwrap_or(end);
+        lines.push(rest[..cut].trim_end());
+        rest = rest[cut..].trim_start();
+    }
+    lines.push(rest);
+    lines
+}
+
+/// Text whose lines have at most [`WIDTH`] columns; what does not fit follows, indented by four more.
+pub fn folded(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let indent = line.chars().take_while(|c| *c == ' ').count();
+        let mut room = WIDTH;
+        let mut rest = line;
+        while let [first, _, ..] = wrap(rest, room).as_slice() {
+            out.push_str(first);
+            out.push_str(&format!("\n{:1$}", "", indent + 4));
+            rest = rest[first.len()..].trim_start();
+            room = WIDTH.saturating_sub(indent + 4).max(NARROW);
+        }
+        out.push_str(rest.trim_end());
+        out.push('\n');
+    }
     out
 }
 
@@ -188,10 +281,42 @@ mod tests {
     fn tables_of_any_text() {
         let rows = [vec!["x".repeat(66_000), "\u{1b}]0;evil\u{7}\nforged".to_owned()]];
         let shown = table(&["a", "b"], &rows, &[]);
-        assert_eq!(shown.lines().count(), 2);
+        let widest = shown.lines().map(|line| line.chars().count()).max();
+        assert!(widest == Some(WIDTH) && shown.len() < 2500, "{shown}");
+        assert!(shown.contains("\\u001b]0;evil\\u0007 forged"), "{shown}");
+    }
+
+    #[test]
+    fn long_lines_are_folded() {
+        let long = format!("  {}", "needs chain.greeks, ".repeat(12));
+        let shown = folded(&format!("short\n\n{long}\n"));
+        assert_eq!(shown.split_whitespace().count(), 1 + 24);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{shown}");
+        assert_eq!(lines[..2], ["short", ""]);
         assert!(
-            shown.contains("x…  \\u001b]0;evil\\u0007 forged") && shown.len() < 2500,
+            lines[2].starts_with("  needs") && lines[3].starts_with("      "),
             "{shown}"
+        );
+    }
+
+    #[test]
+    fn wide_tables_are_wrapped() {
+        let reason = "with.learning_rate: 0.0003 -> 0.0001, and its input env differs in 2 of 12 parts, which \
+            the run before had";
+        let rows = [vec!["train[seed=1]".to_owned(), "1.5".to_owned(), reason.to_owned()]];
+        let shown = table(
+            &["stage", "evaluate.charts/episodic_return_of_a_long_name", "why"],
+            &rows,
+            &[1],
+        );
+        assert_eq!(
+            shown,
+            "stage          evaluate.charts/episodic_return_of_a_long_  why\n                                 \
+            \x20                   name\ntrain[seed=1]                                         1.5  \
+            with.learning_rate: 0.0003 -> 0.0001, and\n                                                 \
+            \x20         its input env differs in 2 of 12 parts,\n                                     \
+            \x20                     which the run before had\n"
         );
     }
 }

@@ -111,7 +111,7 @@ fn last(
             let named: Vec<String> = files.iter().map(|file| format!("`{}`", file.display())).collect();
             return Err(not_found(
                 format!(
-                    "several files have pipelines of the name `{pipeline}`: {}",
+                    "several files have pipelines with the name `{pipeline}`: {}",
                     named.join(", ")
                 ),
                 "name one of them as `file:`, relative to this file",

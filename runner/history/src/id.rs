@@ -52,16 +52,34 @@ pub fn new_run(runs: &Path) -> Result<String, Failure> {
     }
 }
 
-/// Resolves `name` to a run id: `latest`, an id, the name of a run, or a unique prefix or suffix of an id.
+/// The number of runs after the one that `latest` (0), `latest~1` (1), … means; `None` for another name.
+fn after(name: &str) -> Option<usize> {
+    match name.strip_prefix("latest")? {
+        "" => Some(0),
+        rest => rest.strip_prefix('~')?.parse().ok(),
+    }
+}
+
+/// Resolves `name` to a run id: `latest`, `latest~1` (the run before it), an id, the name of a run, or a unique
+/// prefix or suffix of an id.
 ///
 /// # Errors
 /// When it matches no run, or several.
 pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
-    if name == "latest" {
-        let newest = folders(runs)?.into_iter().rev().find(|id| has_events(runs, id));
-        return newest.ok_or_else(|| {
-            Failure::usage(format!("there are no runs in `{}`", runs.display()))
-                .hint("`runner exec PIPELINE` starts one")
+    if let Some(after) = after(name) {
+        let newest_first = folders(runs)?.into_iter().rev();
+        let mut recorded = newest_first.filter(|id| has_events(runs, id)).peekable();
+        let hint = match recorded.peek() {
+            Some(_) => "`runner runs` lists them",
+            None => "`runner exec PIPELINE` starts one",
+        };
+        return recorded.nth(after).ok_or_else(|| {
+            let missing = if after == 0 {
+                "there are no runs".to_owned()
+            } else {
+                format!("there is no run `{name}`")
+            };
+            Failure::usage(format!("{missing} in `{}`", runs.display())).hint(hint)
         });
     }
     let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
@@ -90,8 +108,9 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
             let names = marks.of.values().filter_map(|marks| marks.name.as_deref());
             let hint = suggest(name, "runs", ids.iter().map(String::as_str).chain(names));
             let near = hint.starts_with("did you mean").then_some(hint);
-            let hint =
-                near.unwrap_or_else(|| "`runner runs` lists them; `latest` is the last one".to_owned());
+            let hint = near.unwrap_or_else(|| {
+                "`runner runs` lists them; `latest` is the last one, `latest~1` the one before".to_owned()
+            });
             Err(Failure::usage(format!("there is no run `{name}` in `{}`", runs.display())).hint(hint))
         }
         several => {

@@ -146,7 +146,7 @@ fn path(runs: &Path, id: &str) -> PathBuf {
 
 /// Reads the marks of a run; the default if it has none.
 pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
-    let hint = format!("mark the run again, such as `runner runs keep {id}`: that replaces the file");
+    let hint = format!("mark the run again, for example `runner runs keep {id}`: that replaces the file");
     Ok(document::read(&path(runs, id), &hint)?.unwrap_or_default())
 }
 
@@ -173,8 +173,9 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
         let _ = std::fs::remove_file(names_path(runs));
     }
     document::write(&path, &marks).map_err(|err| {
-        Failure::caused(format!("cannot write `{}`", path.display()), &err)
-            .hint("free some disk space, make the directory writable, or move away what has the file's place")
+        Failure::caused(format!("cannot write `{}`", path.display()), &err).hint(
+            "free some disk space, make the directory writable, or move away whatever is in the file's place",
+        )
     })?;
     if let Some(names) = &mut renamed {
         names.retain(|_, of| *of != id);
@@ -234,7 +235,7 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
     }
     match named(runs, name)? {
         Some(other) => Err(
-            Failure::usage(format!("run {other} has the name `{name}` already")).hint(format!(
+            Failure::usage(format!("run {other} already has the name `{name}`")).hint(format!(
                 "choose another, or remove it first: `runner runs unname {name}`"
             )),
         ),
@@ -305,7 +306,7 @@ mod tests {
         name(runs, "a", "best").unwrap();
         let taken = name(runs, "b", "best").unwrap_err();
         assert_eq!(taken.code, runner_engine::exit::WRONG_USAGE);
-        assert!(taken.message.contains("run a has the name"), "{taken}");
+        assert!(taken.message.contains("run a already has the name"), "{taken}");
         name(runs, "a", "best").unwrap();
         let long = "a".repeat(65);
         for wrong in [

@@ -1,7 +1,8 @@
 //! A comparison as a table: for the terminal, as Markdown, or as CSV.
 
+use super::comparison_rows::{cell, difference, rows};
 use runner_engine::{RunStatus, text};
-use runner_history::compare::{Comparison, Group, Outcome, Point};
+use runner_history::compare::{Comparison, Group, Point};
 
 /// The maximum number of groups that are shown as columns; more groups are shown as rows.
 const MOST_COLUMNS: usize = 5;
@@ -9,26 +10,17 @@ const MOST_COLUMNS: usize = 5;
 /// The maximum number of metrics in a row.
 const MOST_METRICS: usize = 6;
 
-/// The statistics of a metric as text: `1.25 ± 0.31 (n=3)`, `*` for the best, `n=2 of 3` if values are
-/// missing.
-fn cell(outcome: &Outcome, best: bool) -> String {
-    let Some(spread) = outcome.spread else {
-        return "-".to_owned();
-    };
-    let mut cell = spread.shown();
-    if spread.n < outcome.of {
-        cell.push_str(&format!(" (n={} of {})", spread.n, outcome.of));
-    } else if spread.n > 1 {
-        cell.push_str(&format!(" (n={})", spread.n));
-    }
-    if best {
-        cell.push_str(" *");
-    }
-    cell
-}
+/// The number of metrics that are all shown; of more, those that decide.
+const FEW_METRICS: usize = 12;
+
+/// The maximum number of rows of settings that differ.
+const MOST_PARAMETERS: usize = 16;
+
+/// The maximum number of rows of groups.
+const MOST_ROWS: usize = 40;
 
 /// The maximum length of a value in characters: longer values, such as commands, are truncated.
-const LONGEST: usize = 40;
+const LONGEST: usize = 36;
 
 /// The values of a parameter for each group. Long values start where they differ.
 pub(super) fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
@@ -65,38 +57,49 @@ pub(super) fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     values.iter().map(cell).collect()
 }
 
+/// The metrics of a table: those that were asked for, or few; of many those that decide.
+fn shown(comparison: &Comparison) -> Vec<&str> {
+    if comparison.is_complete {
+        return comparison.metrics.iter().map(String::as_str).collect();
+    }
+    let (mut first, rest) = rows(comparison);
+    if first.len() + rest.len() <= FEW_METRICS {
+        first.extend(rest);
+    }
+    first
+}
+
 /// The rows of a table as cells, the header first.
-pub(super) struct Sheet(pub Vec<Vec<String>>);
+struct Sheet(Vec<Vec<String>>);
 
 impl Sheet {
-    /// Creates a row for each group: `#`, runs, parameters, the status if a group is not done, and the first
-    /// metrics.
-    fn new(comparison: &Comparison, metrics: usize) -> Self {
-        let metrics = &comparison.metrics[..metrics.min(comparison.metrics.len())];
+    /// Creates a row for each group: `#`, runs, parameters, the status if a group is not done, and metrics; of
+    /// two groups also a row of their differences.
+    fn new(comparison: &Comparison, parameters: &[String], metrics: &[&str]) -> Self {
         let runs = !comparison.is_of_one_run();
         let status = comparison.points.iter().any(|point| point.status != "done");
         let mut head = vec!["#".to_owned()];
         head.extend(runs.then(|| "run".to_owned()));
-        head.extend(comparison.parameters.iter().cloned());
+        head.extend(parameters.iter().cloned());
         head.extend(status.then(|| "status".to_owned()));
-        head.extend(metrics.iter().cloned());
+        let facts = head.len();
+        head.extend(metrics.iter().map(|&metric| metric.to_owned()));
         let mut lines = vec![head];
-        let columns = comparison
-            .parameters
-            .iter()
-            .map(|parameter| column(comparison, parameter));
+        let columns = parameters.iter().map(|parameter| column(comparison, parameter));
         let columns: Vec<Vec<String>> = columns.collect();
         for (i, group) in comparison.groups.iter().enumerate() {
             let mut line = vec![format!("#{}", i + 1)];
             line.extend(runs.then(|| text::some(comparison.runs(group), 3)));
             line.extend(columns.iter().filter_map(|column| column.get(i).cloned()));
             line.extend(status.then(|| self::status(comparison, group)));
-            for metric in metrics {
-                line.push(cell(
-                    &comparison.outcome(group, metric),
-                    comparison.is_best(group, metric),
-                ));
-            }
+            line.extend(metrics.iter().map(|metric| cell(comparison, group, metric)));
+            lines.push(line);
+        }
+        if let [first, second] = comparison.groups.as_slice() {
+            let mut line = vec![String::new(); facts];
+            line[0] = "#2 less #1".to_owned();
+            let less = |metric: &&str| difference(comparison, first, second, metric).unwrap_or_default();
+            line.extend(metrics.iter().map(less));
             lines.push(line);
         }
         Self(lines)
@@ -114,12 +117,12 @@ impl Sheet {
         Self((0..width).map(column).collect())
     }
 
-    /// Arranges the table: few groups are columns with all metrics, many groups are rows with the first
-    /// `metrics`.
-    pub(crate) fn arranged(comparison: &Comparison, metrics: usize) -> Self {
+    /// Arranges the table: few groups are columns, many groups are rows.
+    fn arranged(comparison: &Comparison, parameters: &[String], metrics: &[&str]) -> Self {
+        let rows = Self::new(comparison, parameters, metrics);
         match comparison.groups.len() <= MOST_COLUMNS {
-            true => Self::new(comparison, usize::MAX).turned(),
-            false => Self::new(comparison, metrics),
+            true => rows.turned(),
+            false => rows,
         }
     }
 }
@@ -172,7 +175,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     }
     for (run, status) in ended.iter().take(MOST_NOTES) {
         notes.push(format!(
-            "run {run} is not done ({status}), but what is compared of it is complete"
+            "run {run} is not done ({status}), but what is compared here is complete"
         ));
     }
     let repeated = |group: &Group| {
@@ -184,7 +187,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     };
     if comparison.groups.iter().any(repeated) {
         notes.push(format!(
-            "mean ± sample standard deviation of n values that differ in {} alone",
+            "mean ± sample standard deviation of n values that differ only in {}",
             comparison.over.join(", ")
         ));
     }
@@ -198,7 +201,7 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     }
     if comparison.following > 0 {
         notes.push(format!(
-            "{} as these do; --all shows them",
+            "{} as a consequence; --all shows them",
             differ(comparison.following)
         ));
     }
@@ -213,8 +216,8 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
 
 fn differ(n: usize) -> String {
     match n {
-        1 => "1 setting of stages differs".to_owned(),
-        n => format!("{n} settings of stages differ"),
+        1 => "1 stage setting differs".to_owned(),
+        n => format!("{n} stage settings differ"),
     }
 }
 
@@ -225,23 +228,58 @@ fn are(n: usize) -> String {
     }
 }
 
-/// Formats the comparison for the terminal.
+/// Formats the comparison for the terminal: the figures that decide, as many as there is room for.
 pub fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
     if let Some(point) = comparison.points.first().filter(|_| comparison.is_of_one_run()) {
         out.push_str(&format!("run {}\n", point.called));
     }
-    let sheet = Sheet::arranged(comparison, MOST_METRICS);
-    if let Some((head, lines)) = sheet.0.split_first() {
-        let head: Vec<&str> = head.iter().map(String::as_str).collect();
-        out.push_str(&text::table(&head, lines, &[]));
+    let metrics = shown(comparison);
+    let has_columns = comparison.groups.len() <= MOST_COLUMNS;
+    let most = if has_columns {
+        metrics.len()
+    } else {
+        metrics.len().min(MOST_METRICS)
+    };
+    let parameters = &comparison.parameters;
+    let settings = match has_columns && !comparison.is_complete {
+        true => parameters.len().min(MOST_PARAMETERS),
+        false => parameters.len(),
+    };
+    let Sheet(mut lines) = Sheet::arranged(comparison, &parameters[..settings], &metrics[..most]);
+    let mut count = most;
+    if !has_columns {
+        // The metrics are the last columns: those for which there is no room are left out, but for the first.
+        let width = lines[0].len();
+        let head: Vec<&str> = lines[0].iter().map(String::as_str).collect();
+        let all: Vec<usize> = (0..width).collect();
+        let kept = text::fitting(&head, &lines[1..], &all).max(width - most + most.min(1));
+        lines.iter_mut().for_each(|line| line.truncate(kept));
+        count = most - (width - kept);
     }
-    let hidden = comparison.metrics.len().saturating_sub(MOST_METRICS);
-    if comparison.groups.len() > MOST_COLUMNS && hidden > 0 {
-        out.push_str(&format!(
-            "{} in --csv, --json and --html; --metric NAME chooses\n",
-            text::count(hidden, "more metric")
-        ));
+    let (head, rows) = lines.split_at(1);
+    let listed = if has_columns {
+        rows.len()
+    } else {
+        rows.len().min(MOST_ROWS)
+    };
+    let head: Vec<&str> = head[0].iter().map(String::as_str).collect();
+    out.push_str(&text::table(&head, &rows[..listed], &[]));
+    if rows.len() > listed {
+        let more = text::count(rows.len() - listed, "more group");
+        out.push_str(&format!("and {more}: --csv has all, --html draws them\n"));
+    }
+    if settings < parameters.len() {
+        let more = text::count(parameters.len() - settings, "more differing setting");
+        out.push_str(&format!("and {more}: --all shows them\n"));
+    }
+    let hidden = comparison.metrics.len() - count;
+    if hidden > 0 {
+        let how = match has_columns {
+            true => "--all shows them",
+            false => "in --csv, --json and --html; --metric NAME chooses",
+        };
+        out.push_str(&format!("{}: {how}\n", text::count(hidden, "more metric")));
     }
     for note in notes(comparison) {
         out.push_str(&format!("{note}\n"));
@@ -251,7 +289,7 @@ pub fn text(comparison: &Comparison) -> String {
 
 /// Formats the comparison as a Markdown table.
 pub fn markdown(comparison: &Comparison) -> String {
-    let sheet = Sheet::arranged(comparison, usize::MAX);
+    let sheet = Sheet::arranged(comparison, &comparison.parameters, &shown(comparison));
     let mut out = String::new();
     for (i, cells) in sheet.0.iter().enumerate() {
         out.push_str(&markdown_line(cells));

@@ -244,9 +244,18 @@ impl Preview {
                 let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
                 let right: Vec<usize> = (0..columns.len()).filter(|&i| !is_text(&columns[i].1)).collect();
                 let schema = text::table(&["column", "type", "null"], &schema, &[2]);
+                // Of wide tables the first columns: the schema names all.
+                let all: Vec<usize> = (0..columns.len()).collect();
+                let kept = text::fitting(&names, &first, &all);
+                let first: Vec<Vec<String>> =
+                    first.into_iter().map(|mut row| row.drain(..kept).collect()).collect();
+                let more = match columns.len() - kept {
+                    0 => String::new(),
+                    more => format!("and {}: `--json` has them\n", text::count(more, "more column")),
+                };
                 format!(
-                    "\n{path}: {rows} rows\n{schema}\n{}",
-                    text::table(&names, &first, &right)
+                    "\n{path}: {rows} rows\n{schema}\n{}{more}",
+                    text::table(&names[..kept], &first, &right)
                 )
             }
             Self::Metrics(series) => {

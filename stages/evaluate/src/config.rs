@@ -11,8 +11,8 @@ stages_core::settings! {
     /// Configuration of `evaluate/backtest`.
     pub struct BacktestConfig {
         /// The data: the test range, or what the environment holds out for validation, by which a search may
-        /// choose. Nothing of the test range is read for it, and it is no trial. Environments that hold
-        /// nothing out (`env/classic`, `env/lookup`, `env/hedging`) draw other episodes for each.
+        /// choose. Nothing of the test range is read for it, and it does not count as a trial. Environments
+        /// that hold nothing out (`env/classic`, `env/lookup`, `env/hedging`) draw other episodes for each.
         pub on: EvaluatedOn = EvaluatedOn::Test,
         /// If true, the policy takes its most likely action, otherwise it samples one.
         pub deterministic: bool = true,

@@ -25,7 +25,7 @@ pub struct Inspection {
     pub separator: Option<char>,
     /// The column names in the header; for a JSON document, those of its objects.
     pub header: Vec<String>,
-    /// The columns as they stand in the file, and the number of rows in the sample.
+    /// The columns as they are in the file, and the number of rows in the sample.
     pub columns: Vec<RawColumn>,
     /// The rows from which columns and proposals were made.
     pub sampled: usize,

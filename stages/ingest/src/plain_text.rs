@@ -49,7 +49,7 @@ pub(crate) fn plain(
         let row = 1 + memchr_iter(b'\n', &text[..at]).count();
         return Err(
             StageError::new(format!("`{place}`, row {row}: the text has bytes of value 0"))
-                .hint("the file is damaged, or is no text: `tr -d '\\000' < FILE > NEW` removes them"),
+                .hint("the file is damaged, or is not text: `tr -d '\\000' < FILE > NEW` removes them"),
         );
     }
     let changed = lines(text, is_head, notes);

@@ -303,7 +303,7 @@ fn damaged_tables_are_refused() {
         let message = damaged(kind, name, with_cell(&text, column, 0, "what").as_bytes(), false);
         // Without its column of dates a table of rates is one of any names.
         let wanted = match *kind {
-            RATES => "no layout is known with this header: what".to_owned(),
+            RATES => "no known layout has this header: what".to_owned(),
             _ => plain(column),
         };
         assert!(message.to_lowercase().contains(&wanted), "{name}, no column: {message}");

@@ -132,7 +132,7 @@ impl StageKind for SimulatedFamilies {
     const NAME: &'static str = "ingest/simulated_families";
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
-        "a made knowledge base: families over generations, with rules for their relations";
+        "a simulated knowledge base: families over generations, with rules for their relations";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {

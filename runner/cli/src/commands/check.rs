@@ -27,7 +27,7 @@ pub(crate) enum CheckCommand {
 /// The pipeline runs unchanged first. Then, at dates that are spread over the data, notable or drawn, its
 /// sources (files with dates, outputs of stages that read nothing, artifacts of earlier runs) are
 /// truncated, and perturbed, after the date; the stages that depend on them run again in a temporary
-/// store, and every row up to the date must be the same. A training is done once.
+/// store, and every row up to the date must be the same. Training runs only once.
 ///
 /// Exit codes: 0 if everything was compared and nothing changed, 1 if a value changed, 4 if something
 /// could not be changed, run or compared, which is named.

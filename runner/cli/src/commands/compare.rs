@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
+  runner compare latest~1 latest               # the last run and the one before
   runner compare latest                        # the points of a matrix, grouped over seeds
   runner compare baseline 20261120T213045-k3f9 --html
   runner compare 'sweep/train[lr=0.001]' 'sweep/train[lr=0.01]' --metric episodic_return
@@ -29,7 +30,7 @@ values are not counted in n; a computation that occurs in several runs is counte
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
     /// RUN, `RUN[seed=1]`, RUN/STAGE or `RUN/STAGE[seed=1]`. RUN is an id, a unique prefix or suffix of one,
-    /// a name, or `latest`. A matrix stage stands for all of its points.
+    /// a name, `latest`, or `latest~1` for the run before it. A matrix stage stands for all of its points.
     #[arg(value_name = "RUN", required_unless_present = "filter", add = completed(candidates::runs))]
     pub runs: Vec<String>,
     /// Also compare all runs that match this expression; see `runner runs --help` for its syntax.
@@ -48,7 +49,7 @@ pub(crate) struct CompareArgs {
     /// Show every point separately, without grouping repetitions.
     #[arg(long, conflicts_with = "over")]
     pub each: bool,
-    /// Also show parameters and metrics that are equal everywhere.
+    /// Show every parameter and metric, also those that are equal everywhere.
     #[arg(long)]
     pub all: bool,
     /// Print CSV with full precision.

@@ -105,7 +105,7 @@ pub(crate) fn doctor(session: &Session, args: &DoctorArgs) -> Result<u8, Failure
     // No problem: `resources: { memory: … }` then tells the scheduler alone.
     let limits = match probed.limits {
         Ok(group) => format!("memory and processes of `run:` stages, in {}", group.display()),
-        Err(reason) => format!("none of `run:` stages is enforced: {reason}"),
+        Err(reason) => format!("none enforced on `run:` stages: {reason}"),
     };
     add("limits", limits, None);
     add("stage kinds", registry::kinds().len().to_string(), None);

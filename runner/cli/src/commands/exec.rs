@@ -17,7 +17,7 @@ use runner_engine::{
 };
 use runner_history::policies::{self, Judged, Registered};
 use runner_history::trials::{Planned, Recorder, Trials};
-use runner_history::{self as history, ResolvedPipeline, Run, marks};
+use runner_history::{self as history, ResolvedPipeline, Run, StageRun, marks};
 use runner_lookahead::Verdict;
 use runner_pipeline::{Isolation, Pipeline, Promote, Work};
 use runner_report::notify::{self, Message};
@@ -407,7 +407,7 @@ fn conclude(
     let uploaded = remote::finish_uploads(session, &project.store, &ended.id, &prepared.control);
     if let Some(began) = shown {
         let page = is_recorded.then_some(&page);
-        print(&last_lines(session, &ended.id, &summary, began.elapsed(), page));
+        print(&last_lines(session, &ended, &summary, began.elapsed(), page));
     }
     uploaded?;
     if let Some(failure) = executed.searched.and_then(|searched| searched.failure) {
@@ -565,11 +565,34 @@ fn without_trials(run: &Run) -> Run {
     run
 }
 
-/// The stages of a run and their final statuses.
+/// The maximum number of stages in the table at a run's end.
+const MOST_STAGES: usize = 24;
+
+/// The stages of a run and their final statuses: all, or those of many that failed, were skipped and took
+/// longest.
 fn table(run: &Run) -> String {
-    let rows: Vec<Vec<String>> = run
-        .stages
-        .iter()
+    let mut stages: Vec<&StageRun> = run.stages.iter().collect();
+    if stages.len() > MOST_STAGES {
+        let rank = |stage: &StageRun| match stage.status {
+            Some(StageStatus::Failed) => 0,
+            Some(StageStatus::Ran) => 1,
+            _ => 2,
+        };
+        let mut ranked = stages.clone();
+        ranked.sort_by(|a, b| rank(a).cmp(&rank(b)).then(b.seconds.total_cmp(&a.seconds)));
+        ranked.truncate(MOST_STAGES);
+        stages.retain(|stage| ranked.iter().any(|kept| kept.id == stage.id));
+    }
+    let more = match run.stages.len() - stages.len() {
+        0 => String::new(),
+        more => format!(
+            "and {}: `runner show {}` lists them\n",
+            text::count(more, "more stage"),
+            run.id
+        ),
+    };
+    let rows: Vec<Vec<String>> = stages
+        .into_iter()
         .map(|stage| {
             let status = stage.status.unwrap_or(StageStatus::Skipped);
             let seconds = match status {
@@ -589,13 +612,14 @@ fn table(run: &Run) -> String {
             ]
         })
         .collect();
-    text::table(&["stage", "status", "time", "memory", "key"], &rows, &[2, 3])
+    text::table(&["stage", "status", "time", "memory", "key"], &rows, &[2, 3]) + &more + "\n"
 }
 
-/// The outcome, the elapsed time of the command, and the report.
+/// The outcome, the elapsed time of the command, and what to look at next: the log of what failed, or the
+/// report.
 fn last_lines(
     session: &Session,
-    run: &str,
+    run: &Run,
     summary: &Summary,
     took: Duration,
     page: Option<&Result<Option<PathBuf>, Failure>>,
@@ -613,17 +637,35 @@ fn last_lines(
         }
     }
     let mut out = format!(
-        "run {run}: {} in {} ({})\n",
+        "\nrun {}: {} in {} ({})\n",
+        run.id,
         summary.status.name(),
         text::duration(took.as_secs_f64()),
         counts.join(", ")
     );
+    let is_failed = |stage: &&StageRun| stage.status == Some(StageStatus::Failed);
+    if page.is_some()
+        && let Some(failed) = run.stages.iter().find(is_failed)
+    {
+        out.push_str(&format!(
+            "log: `runner logs {}/{}` shows what it wrote\n",
+            run.id, failed.id
+        ));
+    }
     match page {
         Some(Ok(Some(page))) => {
             let page = page.strip_prefix(&session.current).unwrap_or(page);
             out.push_str(&format!("report: {}\n", page.display()));
         }
-        Some(Ok(None)) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
+        Some(Ok(None)) => {
+            let why = match summary.count(StageStatus::Ran) {
+                0 => "nothing new was computed",
+                _ => "writing it would take long beside the run",
+            };
+            out.push_str(&format!(
+                "report: not written, as {why}; `runner report latest` writes it\n"
+            ));
+        }
         Some(Err(_)) | None => {}
     }
     out

@@ -41,7 +41,7 @@ pub(crate) fn requested(
 /// Removes an executor from those of a home.
 ///
 /// # Errors
-/// If there is none of that name, or its machines have no way to the store.
+/// If there is none of that name, or its machines cannot reach the store.
 pub(crate) fn take(
     all: &mut BTreeMap<String, Settings>,
     name: &str,
@@ -59,7 +59,7 @@ pub(crate) fn take(
         Failure::usage(format!("`{}` defines no executor `{name}`", file.display())).hint(hint)
     })?;
     if matches!(found.elsewhere().store, JobStore::Node { .. }) && store.upstream().is_none() {
-        let what = format!("the machines of the executor `{name}` have no way to the store");
+        let what = format!("the machines of the executor `{name}` cannot reach the store");
         let file = home.join(config::FILE);
         let hint = format!("configure `remote:` in `{}`, or write `store: shared`", file.display());
         return Err(Failure::usage(what).hint(hint));

@@ -17,7 +17,7 @@ Examples:
   runner logs 'latest/train[seed=1]' -f")]
 pub(crate) struct LogsArgs {
     /// RUN/STAGE, where STAGE selects one point of a matrix. RUN is an id, a unique prefix or suffix of one,
-    /// a name, or `latest`.
+    /// a name, `latest`, or `latest~1` for the run before it.
     #[arg(add = completed(candidates::stages_of_runs))]
     pub what: String,
     /// Wait for more until the stage ends.

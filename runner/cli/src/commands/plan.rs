@@ -183,7 +183,7 @@ fn jobs(name: &str, settings: &Executor, planned: &[Planned]) -> String {
         line += &format!("; about {} of run time expected", text::duration(seconds.iter().sum()));
         match stages.len() - seconds.len() {
             0 => {}
-            unknown => line += &format!(", without {unknown} jobs that never ran"),
+            unknown => line += &format!(", not counting {unknown} jobs that never ran"),
         }
     }
     line + "\n"

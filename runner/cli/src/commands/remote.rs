@@ -28,7 +28,7 @@ Examples:
   runner cache push 20261120T213045-k3f9
   runner cache push --all           # all actions and memos that are here")]
 pub(crate) struct PushArgs {
-    /// A run: its id, a unique prefix or suffix of it, its name, or `latest` [default: latest].
+    /// A run: its id, a unique prefix or suffix of it, its name, `latest`, or `latest~1` [default: latest].
     #[arg(conflicts_with = "all", add = completed(candidates::runs))]
     pub run: Option<String>,
     /// Upload all actions and memos of the store.
@@ -42,7 +42,7 @@ pub(crate) struct PushArgs {
 Examples:
   runner cache pull pipelines/rppo_options.yaml
   runner cache pull latest
-  runner cache pull --all           # all that the remote has")]
+  runner cache pull --all           # everything that the remote has")]
 pub(crate) struct PullArgs {
     /// Runs, or pipeline files, whose cached results are downloaded [default: latest].
     #[arg(value_name = "RUN|PIPELINE", conflicts_with = "all", add = completed(candidates::runs))]

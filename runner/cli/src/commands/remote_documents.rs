@@ -38,9 +38,9 @@ impl Transferred {
     }
 }
 
-const DIVERGED: &str = "not changed: here and in the remote it went on differently";
+const DIVERGED: &str = "not changed: the copies here and in the remote have diverged";
 const REFUSED: &str = "not replaced: it is not signed by a trusted key there";
-const UNREADABLE: &str = "not read: another version of this program wrote it";
+const UNREADABLE: &str = "not read: it was written by another version of this program";
 
 /// The prefix of the documents that are ledgers; no policy's name has a slash.
 const LEDGER: &str = "paper/";

@@ -21,7 +21,7 @@ Examples:
   runner report latest --chart equity > equity.svg
   runner report latest --chart charts/episodic_return > returns.svg")]
 pub(crate) struct ReportArgs {
-    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    /// The run: an id, a unique prefix or suffix of one, a name, `latest`, or `latest~1`.
     #[arg(add = completed(candidates::runs))]
     pub run: String,
     /// Print one chart as SVG instead: `equity`, `drawdown`, or a metric.
@@ -135,13 +135,17 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
     let named = chosen.iter().any(|chosen| chosen.marks.name.is_some());
     let tagged = chosen.iter().any(|chosen| !chosen.marks.tags.is_empty());
     let kept = chosen.iter().any(|chosen| chosen.marks.kept);
-    let mut head = vec![
-        "run", "pipeline", "status", "time", "cached", "ran", "failed", "started",
-    ];
+    let failed = chosen.iter().any(|chosen| chosen.run.count(StageStatus::Failed) > 0);
+    // The id tells the time, too: fields that were asked for need the room.
+    let started = shown.is_empty();
+    let mut head = vec!["run", "pipeline", "status", "time", "cached", "ran"];
+    head.extend(failed.then_some("failed"));
+    let numbers = head.len();
+    head.extend(started.then_some("started"));
     head.extend(named.then_some("name"));
     head.extend(tagged.then_some("tags"));
     head.extend(kept.then_some("kept"));
-    let right: Vec<usize> = (3..7).chain(head.len()..head.len() + shown.len()).collect();
+    let right: Vec<usize> = (3..numbers).chain(head.len()..head.len() + shown.len()).collect();
     head.extend(shown.iter().map(|key| key.text.as_str()));
     let rows: Vec<Vec<String>> = chosen
         .iter()
@@ -154,9 +158,9 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
                 text::duration(run.seconds),
                 run.count(StageStatus::Cached),
                 run.count(StageStatus::Ran),
-                run.count(StageStatus::Failed),
-                run.started.format("%Y-%m-%d %H:%M UTC").to_string(),
             ];
+            row.extend(failed.then(|| run.count(StageStatus::Failed).to_string()));
+            row.extend(started.then(|| run.started.format("%Y-%m-%d %H:%M UTC").to_string()));
             row.extend(named.then(|| chosen.marks.name.clone().unwrap_or_default()));
             row.extend(tagged.then(|| chosen.marks.tags.iter().cloned().collect::<Vec<_>>().join(", ")));
             row.extend(kept.then(|| if chosen.marks.kept { "yes" } else { "" }.to_owned()));

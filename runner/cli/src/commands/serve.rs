@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Show runs, data and the store as pages for a browser.
 ///
-/// Running ones are followed as they go.
+/// Runs in progress are followed live.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,13 +24,13 @@ Examples:
   runner serve --schedule pipelines/nightly.yaml
   runner serve --bind 0.0.0.0:8642 --token-file token
 
-On a loopback address only this machine can connect. Elsewhere a token is needed with every request; the \
+On a loopback address only this machine can connect. Elsewhere every request needs a token; the \
 printed address has it. Traffic is not encrypted: use an SSH tunnel or a proxy with TLS over networks.")]
 pub(crate) struct ServeArgs {
     /// The address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8642")]
     pub bind: SocketAddr,
-    /// Need this token with every request [default: a random one, where ADDRESS is not a loopback address].
+    /// Require this token with every request [default: a random one, unless ADDRESS is a loopback address].
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// Run the nights of this pipeline when they are due, as `runner schedule run-due` does (repeatable).

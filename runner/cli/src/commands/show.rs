@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 /// Show a run, a stage of a run, or an artifact.
 ///
-/// Of an artifact: schema, first rows, metrics, provenance.
+/// For an artifact: schema, first rows, metrics, provenance.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
   runner show 3fa94c81")]
 pub(crate) struct ShowArgs {
     /// RUN, RUN/STAGE, RUN/STAGE.OUTPUT, or the digest of an artifact. RUN is an id, a unique prefix or
-    /// suffix of one, a name, or `latest`.
+    /// suffix of one, a name, `latest`, or `latest~1` for the run before it.
     #[arg(add = completed(candidates::stages_of_runs))]
     pub what: String,
     /// The number of table rows to show.
@@ -88,7 +88,7 @@ fn run_text(run: &Run, marks: &Marks) -> String {
             .iter()
             .map(|(name, value)| format!("{name}={}", plain(value)))
             .collect();
-        out.push_str(&format!("params {}\n", params.join(", ")));
+        out.push_str(&text::folded(&format!("params {}", params.join(", "))));
     }
     out.push('\n');
     let rows: Vec<Vec<String>> = run
@@ -123,12 +123,12 @@ fn run_text(run: &Run, marks: &Marks) -> String {
     if let Some(check) = &run.lookahead {
         out.push_str(&format!("\nlook-ahead: {}, {}\n", check.verdict, check.summary));
         for line in check.found.iter().chain(&check.unchecked) {
-            out.push_str(&format!("  {line}\n"));
+            out.push_str(&text::folded(&format!("  {line}")));
         }
     }
     for stage in &run.stages {
         if let Some(error) = &stage.error {
-            out.push_str(&format!("\n{}: {error}\n", stage.id));
+            out.push_str(&format!("\n{}", text::folded(&format!("{}: {error}", stage.id))));
         }
     }
     if run.damaged > 0 {
@@ -155,13 +155,13 @@ fn stage_text(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, 
         out.push_str(&format!("key {key}\n"));
     }
     if let Some(reason) = &stage.reason {
-        out.push_str(&format!("ran because {reason}\n"));
+        out.push_str(&text::folded(&format!("ran because {reason}")));
     }
     if let Some(error) = &stage.error {
-        out.push_str(&format!("error {error}\n"));
+        out.push_str(&text::folded(&format!("error {error}")));
     }
     for (port, needs) in &stage.needs {
-        out.push_str(&format!("needs {port}: {}\n", needs.join(", ")));
+        out.push_str(&text::folded(&format!("needs {port}: {}", needs.join(", "))));
     }
     if let Some((hits, total)) = stage.memo {
         out.push_str(&format!("memo {hits} of {total} sub-computations found\n"));
@@ -349,7 +349,10 @@ fn show_artifact(
     out.push_str(&quality_table(&artifact.meta));
     out.push_str(&preview.to_text());
     if !lines.is_empty() {
-        out.push_str(&format!("\nlineage\n  {}\n", lines.join("\n  ")));
+        out.push_str("\nlineage\n");
+        lines
+            .iter()
+            .for_each(|line| out.push_str(&text::folded(&format!("  {line}"))));
     }
-    output::print(&out)
+    output::print(&text::folded(&out))
 }

@@ -144,7 +144,7 @@ fn list(session: &Session) -> Result<(), Failure> {
         return output::print_json(&kinds_json(&kinds));
     }
     let python =
-        format!("besides them `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n");
+        format!("in addition, `uses: {PYTHON}` calls a function of your own: `runner stages {PYTHON}`\n");
     output::print(&(ended(describe_kinds(&kinds)) + &others + &python))
 }
 

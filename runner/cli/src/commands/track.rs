@@ -17,7 +17,7 @@ Examples:
   runner track latest --otlp http://127.0.0.1:4318")]
 #[group(id = "servers", required = true, multiple = true, args = ["mlflow", "otlp"])]
 pub(crate) struct TrackArgs {
-    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    /// The run: an id, a unique prefix or suffix of one, a name, `latest`, or `latest~1`.
     #[arg(add = completed(candidates::runs))]
     pub run: String,
     /// The address of a tracking server of MLflow.

@@ -29,7 +29,7 @@ The directory of the run has its metrics as JSON lines (`metrics/`) and for `ten
 #[derive(Args, Clone, Debug)]
 #[command(after_help = WATCH_EXAMPLES)]
 pub(crate) struct WatchArgs {
-    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
+    /// The run: an id, a unique prefix or suffix of one, a name, `latest`, or `latest~1`.
     #[arg(default_value = "latest", add = completed(candidates::runs))]
     pub run: String,
     /// Print the current state once and exit.

@@ -6,7 +6,7 @@ use crate::project::{self, PipelineArgs, Selection, Settings, wrong};
 use crate::session::Session;
 use clap::Args;
 use runner_engine::key::Difference;
-use runner_engine::{self as engine, Failure, Parts, Planned, Prediction};
+use runner_engine::{self as engine, Failure, Parts, Planned, Prediction, text};
 use runner_pipeline::named;
 use std::path::PathBuf;
 
@@ -68,7 +68,10 @@ fn explain(stage: &Planned, planned: &[Planned], out: &mut String) {
             nearest.differences.iter().for_each(|difference| show(difference, out));
             nearest.parts.iter().for_each(|parts| show_parts(parts, out));
         }
-        _ => out.push_str(&format!("  {}\n", stage.reason)),
+        _ => out.push_str(&format!(
+            "  {}\n",
+            text::wrap(&stage.reason, text::WIDTH - 2).join("\n  ")
+        )),
     }
     if let Some(share) = &stage.share {
         out.push_str(&format!("  {share} are already cached\n"));
@@ -89,7 +92,10 @@ fn show(difference: &Difference, out: &mut String) {
     } else {
         "(none)"
     };
-    let show = |value: &Option<String>| value.clone().unwrap_or_else(|| absent.to_owned());
+    let show = |value: &Option<String>| {
+        let value = value.as_deref().unwrap_or(absent);
+        text::wrap(value, text::WIDTH - 6).join("\n      ")
+    };
     out.push_str(&format!(
         "  {}\n    - {}\n    + {}\n",
         difference.what,

@@ -31,24 +31,24 @@ fn a_matrix_is_compared_over_its_seeds() {
     project.exec("p.yaml --name sweep");
     insta::assert_snapshot!(project.ok("compare latest", &[]), @r"
     run sweep
-    #             #1                    #2
-    matrix.lr     2                     1
-    matrix.seed   10, 20, 60            10, 20, 60
-    train.return  130 ± 26.458 (n=3) *  30 ± 26.458 (n=3)
-    mean ± sample standard deviation of n values that differ in seed alone
+    #             #1                #2                 #2 less #1
+    matrix.lr     2                 1
+    matrix.seed   10, 20, 60        10, 20, 60
+    train.return  130 ± 26 (n=3) *  30.0 ± 26.5 (n=3)  −100
+    mean ± sample standard deviation of n values that differ only in seed
     sorted by train.return, highest first; * is the best
-    1 setting of stages differs as these do; --all shows them
+    1 stage setting differs as a consequence; --all shows them
     ");
     insta::assert_snapshot!(project.ok("compare sweep --markdown", &[]), @r"
-    | # | #1 | #2 |
-    | --- | --- | --- |
-    | matrix.lr | 2 | 1 |
-    | matrix.seed | 10, 20, 60 | 10, 20, 60 |
-    | train.return | 130 ± 26.458 (n=3) * | 30 ± 26.458 (n=3) |
+    | # | #1 | #2 | #2 less #1 |
+    | --- | --- | --- | --- |
+    | matrix.lr | 2 | 1 |  |
+    | matrix.seed | 10, 20, 60 | 10, 20, 60 |  |
+    | train.return | 130 ± 26 (n=3) * | 30.0 ± 26.5 (n=3) | −100 |
 
-    - mean ± sample standard deviation of n values that differ in seed alone
+    - mean ± sample standard deviation of n values that differ only in seed
     - sorted by train.return, highest first; * is the best
-    - 1 setting of stages differs as these do; --all shows them
+    - 1 stage setting differs as a consequence; --all shows them
     ");
     insta::assert_snapshot!(project.ok("compare sweep --csv", &[]), @r"
     group,runs,points,status,matrix.lr,matrix.seed,train.return,train.return.sd,train.return.n
@@ -61,7 +61,7 @@ fn a_matrix_is_compared_over_its_seeds() {
     matrix.seed   10    20  60
     train.return  10 *  20  60
     sorted by train.return, lowest first; * is the best
-    1 setting of stages differs as these do; --all shows them
+    1 stage setting differs as a consequence; --all shows them
     ");
     let all = project.ok("compare sweep[lr=1] --over lr --all", &[]);
     let timeless: Vec<&str> = all.lines().filter(|line| !line.starts_with("train.seconds")).collect();
@@ -74,12 +74,12 @@ fn a_matrix_is_compared_over_its_seeds() {
     params.base                 0
     train.kind                  run
     train.version               2
-    train.with.command          …e":'$(((10 + 0 + 100 * (1 - 1)) * step… and 2 more
+    train.with.command          …e":'$(((10 + 0 + 100 * (1 - 1)) * … and 2 more
     train.with.files            []
     train.with.outputs.metrics  metrics.jsonl
     train.with.secrets          []
-    train.return                30 ± 26.458 (n=3)
-    mean ± sample standard deviation of n values that differ in seed, lr alone
+    train.return                30.0 ± 26.5 (n=3)
+    mean ± sample standard deviation of n values that differ only in seed, lr
     "#);
     let json = project.json("compare sweep", &[]);
     let metric = |group: usize| json["groups"][group]["metrics"]["train.return"].clone();
@@ -147,15 +147,15 @@ stages:
     assert_eq!(project.run("exec -q --keep-going p.yaml --name faulty", &[]).code, 1);
     insta::assert_snapshot!(project.ok("compare faulty", &[]), @r"
     run faulty
-    #            #1                       #2
-    matrix.seed  1, 2, 3                  1, 2, 3
-    matrix.size  2                        1
-    status       done                     2 done, 1 failed
-    train.score  2 ± 1.4142 (n=2 of 3) *  1.5 ± 0.70711 (n=2 of 3)
+    #            #1                        #2                      #2 less #1
+    matrix.seed  1, 2, 3                   1, 2, 3
+    matrix.size  2                         1
+    status       done                      2 done, 1 failed
+    train.score  2.00 ± 1.41 (n=2 of 3) *  1.50 ± 0.71 (n=2 of 3)  −0.500
     faulty[seed=3,size=1] is not complete: failed (train[seed=3,size=1]: the command exited with status 3)
-    mean ± sample standard deviation of n values that differ in seed alone
+    mean ± sample standard deviation of n values that differ only in seed
     sorted by train.score, highest first; * is the best
-    1 setting of stages differs as these do; --all shows them
+    1 stage setting differs as a consequence; --all shows them
     ");
     let json = project.json("compare faulty --each", &[]);
     let failed = json["groups"].as_array().unwrap().last().unwrap();
@@ -219,7 +219,7 @@ fn a_run_that_failed_elsewhere_says_so() {
     assert_eq!(project.run("exec -q --keep-going p.yaml --name half", &[]).code, 1);
     let text = project.ok("compare half", &[]);
     assert!(
-        text.contains("run half is not done (failed), but what is compared of it is complete"),
+        text.contains("run half is not done (failed), but what is compared here is complete"),
         "{text}"
     );
 }
@@ -234,9 +234,9 @@ fn stages_of_other_names_stand_side_by_side() {
     project.exec("p.yaml --name two");
     insta::assert_snapshot!(project.ok("compare two/small two/large", &[]), @r#"
     run two
-    #             #1                                        #2
-    with.command  …ue":'$((4 * step / 20))'}' done > ${ou…  …ue":'$((3 * step / 20))'}' done > ${ou…
-    return        4 *                                       3
+    #             #1                                    #2                                    #2 less #1
+    with.command  …ue":'$((4 * step / 20))'}' done > …  …ue":'$((3 * step / 20))'}' done > …
+    return        4 *                                   3                                     −1
     sorted by return, highest first; * is the best
     "#);
 }
@@ -275,7 +275,7 @@ fn the_page_is_one_file_with_curves_and_bands() {
         "{chart}"
     );
     assert_eq!(page.matches("<figure").count(), 1);
-    assert!(page.contains(">130 ± 26.458 (n=3) *</td>"), "{page}");
+    assert!(page.contains("130&nbsp;* <span class=\"dim\">±"), "{page}");
     for seed in [10, 20, 60] {
         assert!(page.contains(&format!("sweep[lr=2,seed={seed}]")));
     }

@@ -6,6 +6,7 @@ mod compared;
 mod marks;
 mod queries;
 mod trained;
+mod widths;
 
 use runner_testkit::Ended;
 use serde_json::Value;

@@ -59,13 +59,13 @@ fn names_that_are_taken_are_refused_and_nothing_runs() {
     let refused = project.refused(&format!("runs name {second} best"), &[]);
     assert_eq!(
         refused,
-        "error: run RUN has the name `best` already\n  hint: choose another, or remove it first: `runner \
+        "error: run RUN already has the name `best`\n  hint: choose another, or remove it first: `runner \
         runs unname best`\n"
     );
     assert!(
         project
             .refused("exec p.yaml --set value=3 --name best", &[])
-            .contains("run RUN has the name")
+            .contains("run RUN already has the name")
     );
     assert!(
         project
@@ -107,7 +107,7 @@ fn the_name_of_a_failed_run_is_free() {
     assert!(
         project
             .refused("exec p.yaml --set value=3 --name best", &[])
-            .contains("run RUN has the name")
+            .contains("run RUN already has the name")
     );
 }
 

@@ -94,7 +94,7 @@ fn another_pipeline_is_named() {
     let several = exec(&project, "p.yaml", &[]);
     let message = refused(&several);
     assert!(
-        message.contains("several files have pipelines of the name `prices`"),
+        message.contains("several files have pipelines with the name `prices`"),
         "{message}"
     );
     assert!(message.contains("`file:`"), "{message}");

@@ -144,7 +144,7 @@ fn a_directory_of_several_tables_is_one_pipeline() {
     assert_eq!(exec(&project, "all.yaml"), 0);
     // Inspection shows the table with most bytes, and names the other files.
     let shown = inspect(&project, "data").stdout;
-    assert!(shown.contains("files of other headers are left out"), "{shown}");
+    assert!(shown.contains("files with other headers are left out"), "{shown}");
     assert!(
         shown.contains("60 rows read, 60 kept") || shown.contains("120 rows read, 120 kept"),
         "{shown}"

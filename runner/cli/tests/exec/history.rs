@@ -109,12 +109,17 @@ fn reports_are_written_when_they_are_asked_for_or_cheap() {
     };
     let path = report(&project.run(&["exec", "p.yaml"]));
     assert!(project.path(&path).is_file(), "{path}");
-    // A run with nothing to do writes none, and says who does.
-    let hint = report(&project.run(&["exec", "p.yaml"]));
-    let command = hint.strip_prefix('`').and_then(|hint| hint.strip_suffix("` writes it"));
-    let words: Vec<&str> = command.unwrap_or_else(|| panic!("{hint}")).split(' ').collect();
-    assert_eq!(words[..2], ["runner", "report"]);
-    let page = project.home().join("runs").join(words[2]).join("report.html");
+    // A run with nothing to do writes none, and says how to have it.
+    let ended = project.run(&["exec", "p.yaml"]);
+    let hint = report(&ended);
+    let words: Vec<&str> = hint.split('`').nth(1).unwrap_or_default().split(' ').collect();
+    assert_eq!(words, ["runner", "report", "latest"], "{hint}");
+    let id = ended
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("run ")?.split(':').next())
+        .unwrap();
+    let page = project.home().join("runs").join(id).join("report.html");
     assert!(!page.exists());
     project.run(&words[1..]);
     let written = std::fs::read_to_string(&page).unwrap();

@@ -249,7 +249,7 @@ fn hostile(outside: &Path) -> Vec<(String, Option<&'static str>)> {
         (GOOD.replace("kind('x'", "kind('../env/x'"), Some("such a name is")),
         (
             GOOD.replace("'metrics'", "'os.system'"),
-            Some("is no type of such a port"),
+            Some("is not a type of such a port"),
         ),
         (
             GOOD.replace("[x]", "[print]"),

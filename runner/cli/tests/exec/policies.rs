@@ -205,11 +205,11 @@ fn mistakes_in_references_to_policies_have_a_place() {
        = hint: the keys are `policy`, `alias`, `max_age`
     "#);
     insta::assert_snapshot!(wrong("or: train } } }", "or: train } }, register: desk }"), @r#"
-    error: p.yaml:11:112: `old` makes no policy, or several, that could be registered
+    error: p.yaml:11:112: `old` gives no policy to register, or more than one
        |
     11 | , policy: { policy: desk@champion, or: train } }, register: desk }
        |                                                             ^^^^
-       = hint: put `register:` to the training
+       = hint: put `register:` on the training stage
     "#);
 }
 

@@ -585,7 +585,7 @@ fn what_cannot_be_decided_is_refused() {
       hint: it has symbol, quantity; `instant`, `time`, `symbol` and `columns` name them
     ");
     insta::assert_snapshot!(of(&["--data", "rows.csv", "--at", "soon"]), @"
-    2 error: `soon` is neither a day nor an instant
+    2 error: `soon` is neither a date nor a time
       hint: write `--at 2024-01-19`, or `--at 2024-01-19T15:45:00Z`
     ");
     let whole = project.run(&["policy", "act", "latest/env", "--data", "rows.csv"]);

@@ -120,8 +120,8 @@ fn a_search_that_is_running_is_asked_to_stop() {
     let stopped = project.run(&["search", "stop", "tune"]);
     assert_eq!(stopped.code, 0, "{}", stopped.text());
     insta::assert_snapshot!(stopped.stdout, @r"
-    search tune-0123abcd is asked to end: 3 jobs under way will end first, no other starts
-    `runner exec pipelines/tune.yaml` goes on with it later
+    search tune-0123abcd was asked to stop: 3 jobs in progress will finish first, and no other will start
+    `runner exec pipelines/tune.yaml` resumes it later
     ");
     assert!(project.home().join(format!("searches/{SEARCH}.stop")).is_file());
     drop(running);

@@ -342,7 +342,7 @@ fn a_search_that_cannot_be_run_is_refused_before_anything_runs() {
         (
             "x: { uniform: [0, 1] }",
             "z: { uniform: [0, 1] }",
-            "`z` is no setting of the pipeline",
+            "`z` is not a setting of the pipeline",
         ),
         ("{ uniform: [0, 1] }", "{ uniform: [1, 0] }", "has invalid bounds"),
         ("{ uniform: [0, 1] }", "{ unifrom: [0, 1] }", "did you mean `uniform`?"),

@@ -98,7 +98,7 @@ fn a_prefix_of_the_program_is_refused() {
     project.at_home(&mut command).arg("stages").env(IS_PROGRAM, TAKEN);
     let ended: Ended = command.output().unwrap().into();
     assert_eq!(ended.code, 2, "{}", ended.text());
-    let message = "the stage kind `env/taken` has the prefix `env`, which is this program's own";
+    let message = "the stage kind `env/taken` has the prefix `env`, which belongs to this program";
     assert!(ended.stderr.contains(message), "{}", ended.stderr);
 }
 

@@ -281,7 +281,7 @@ fn many_missed_nights_are_refused_where_nobody_can_be_asked() {
         answer(&project, &[&args, more].concat())
     };
     insta::assert_snapshot!(due(&[]), @"
-    2 error: s: 11 nights from 2024-01-02 on were missed, and at most 10 are made up for unasked
+    2 error: s: 11 nights from 2024-01-02 on were missed, and at most 10 are made up for without asking
       hint: `--catch-up all` makes up for all of them; a later `from:`, or `catch_up: latest`, of the schedule leaves them out
     ");
     assert!(!project.home().join("schedule").exists());

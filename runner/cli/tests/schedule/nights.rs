@@ -78,7 +78,7 @@ fn a_night_that_takes_too_long_is_ended() {
     let (code, nights) = due(&project, "2026-03-02T18:30:00Z");
     assert_eq!(
         (code, states(&nights).as_str()),
-        (1, "2026-03-02 failed: its `timeout` of 1 s is over\n")
+        (1, "2026-03-02 failed: its `timeout` of 1 s has passed\n")
     );
 }
 

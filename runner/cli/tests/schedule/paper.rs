@@ -416,7 +416,7 @@ fn bad_input_is_refused_and_writes_nothing() {
         ),
         (&["paper", "run", "nobody"], "nobody"),
         (&["paper", "withdraw", "desk", "1e9"], "cannot be withdrawn"),
-        (&["paper", "deposit", "desk", "0"], "is no amount"),
+        (&["paper", "deposit", "desk", "0"], "is not a valid amount"),
         (&["paper", "resume", "desk", "--why", "x"], "is not halted"),
     ] {
         let ended = desk.project.run(args);

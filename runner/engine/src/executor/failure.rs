@@ -74,7 +74,7 @@ pub(super) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with status {code}"),
         (None, Some(signal)) => format!("was killed by {}", signal_name(signal)),
-        (None, None) => "ended without a status".to_owned(),
+        (None, None) => "ended without an exit status".to_owned(),
     }
 }
 

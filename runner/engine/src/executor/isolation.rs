@@ -66,7 +66,7 @@ impl Sandbox {
         };
         match (&probed.namespaces, wanted) {
             (Err(reason), Isolation::Required) => Err(StageError::new(format!(
-                "the stage has to be isolated, and this system cannot: {reason}"
+                "the stage has to be isolated, which this system cannot do: {reason}"
             ))
             .hint("`isolation: auto` runs it with less isolation, or none, where there is no more")),
             _ => Ok((isolated, isolated != Isolated::None && probed.refuses_network())),

@@ -109,7 +109,7 @@ fn read(file: &Path) -> Result<Job, Failure> {
         return Err(wrong("is damaged: its bytes do not match its name"));
     }
     let job: Job = serde_json::from_slice(&bytes).map_err(|err| {
-        wrong(&format!("cannot be read: {err}")).hint("another version of the program wrote it")
+        wrong(&format!("cannot be read: {err}")).hint("it was written by another version of the program")
     })?;
     match job.store {
         JobStore::Here => Err(wrong("is one of the engine's own machine")),

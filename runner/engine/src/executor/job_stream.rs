@@ -26,7 +26,8 @@ pub fn run_job_stream(file_types: &'static [FileType], open_upstream: OpenUpstre
     let job = match stdin().read_line(&mut line).map(|_| serde_json::from_str::<Job>(&line)) {
         Ok(Ok(job)) if job.store != JobStore::Here => job,
         _ => {
-            let err = StageError::new("the job cannot be read: another version of the program wrote it");
+            let err =
+                StageError::new("the job cannot be read: it was written by another version of the program");
             Lines.write(&Message::Failed(err));
             return 1;
         }

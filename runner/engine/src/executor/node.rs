@@ -91,7 +91,7 @@ fn run(
 /// Uploads a job's results, and returns them with the report for the engine, which writes their records.
 fn send(store: &Store, mut done: Done) -> Result<Done, StageError> {
     let Some(upstream) = store.upstream() else {
-        return Err(StageError::new("this machine was told of no remote store"));
+        return Err(StageError::new("no remote store is configured for this machine"));
     };
     let memos = std::mem::take(&mut done.upstream.memos);
     upstream.merge_report(std::mem::take(&mut done.upstream));

@@ -111,11 +111,13 @@ pub fn probe(
     let answer = done
         .outputs
         .get(ANSWER)
-        .ok_or_else(|| StageError::new("the job gave no answer"))?;
+        .ok_or_else(|| StageError::new("the job did not answer"))?;
     let machine: Machine = serde_json::from_value(store.artifact(*answer)?.meta)
         .map_err(|err| StageError::new(format!("the job's answer cannot be read: {err}")))?;
     if machine.question != question {
-        return Err(StageError::new("the machine read other bytes than were written here"));
+        return Err(StageError::new(
+            "the machine did not read the bytes that were written here",
+        ));
     }
     Ok((machine, done))
 }

@@ -31,7 +31,7 @@ pub(super) fn check_versions(
                 tool.name
             ))
             .hint(format!(
-                "create it anew, or `python3 -m venv --upgrade {}`",
+                "create it again, or `python3 -m venv --upgrade {}`",
                 tool.path.display()
             )),
             false => StageError::new(format!(

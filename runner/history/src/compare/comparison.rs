@@ -40,6 +40,8 @@ pub struct Comparison {
     pub equal: usize,
     /// The parameters whose values are repetitions.
     pub over: Vec<String>,
+    /// True if the metrics are those that were asked for: by name, or all.
+    pub is_complete: bool,
     higher_is_better: Option<bool>,
 }
 
@@ -76,6 +78,7 @@ impl Comparison {
             metrics: Vec::new(),
             equal: 0,
             over: repeats.names().to_vec(),
+            is_complete: options.all || !options.metrics.is_empty(),
             higher_is_better: options.higher_is_better,
             points,
         };

@@ -130,7 +130,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Chain, Broken> {
                 chain.is_open = is_last;
                 ends.push(end + usize::from(!is_last));
             }
-            Err(_) if is_last => chain.dropped = Some("its last line was not written whole".to_owned()),
+            Err(_) if is_last => chain.dropped = Some("its last line is incomplete".to_owned()),
             Err(what) => {
                 return Err(Broken {
                     line: chain.entries.len() + 1,
@@ -145,7 +145,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Chain, Broken> {
         chain.entries.pop();
         chain.hashes.pop();
         chain.is_open = false;
-        chain.dropped = Some("its last entries were not written whole".to_owned());
+        chain.dropped = Some("its last entries are incomplete".to_owned());
     }
     chain.length = ends[chain.entries.len()];
     Ok(chain)
@@ -154,12 +154,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Chain, Broken> {
 /// The entry of a line, its digest, and the number of entries of its group that follow it.
 fn read_line(before: &Chain, line: &[u8]) -> Result<(Entry, String, usize), String> {
     let text = std::str::from_utf8(line).map_err(|_| "it is not text".to_owned())?;
-    let line = split(text).ok_or("its digest is not that of its contents: it was edited")?;
+    let line = split(text).ok_or("its digest does not match its contents: it was edited")?;
     let prev = before.hashes.last().cloned().unwrap_or_else(origin);
     if line.prev != prev || line.n != before.entries.len() {
         return Err("it does not follow the line before it: a line was removed, added or moved".to_owned());
     }
     let entry = serde_json::from_str(&format!("{{{}", line.entry));
-    let entry = entry.map_err(|err| format!("another version of this program wrote it: {err}"))?;
+    let entry = entry.map_err(|err| format!("it was written by another version of this program: {err}"))?;
     Ok((entry, line.hash.to_owned(), line.left))
 }

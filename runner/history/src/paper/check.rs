@@ -78,11 +78,11 @@ pub(super) fn check(before: &[Entry], entry: &Entry) -> Result<(), Failure> {
             let mut ids = BTreeSet::new();
             let mut known = |id: &str| orders.get(id).is_some() || !ids.insert(id.to_owned());
             if let Some(order) = night.orders.iter().find(|order| known(&order.id)) {
-                return Err(refused(format!("there is an order `{}` already", order.id)));
+                return Err(refused(format!("there is already an order `{}`", order.id)));
             }
             sums::check_last(before, night).map_err(|what| {
                 refused(format!("the bookings of {} do not add up: {what}", night.time))
-                    .hint("nothing was written; this is a fault of the program")
+                    .hint("nothing was written; this is a bug in the program")
             })
         }
         Entry::Transfer(change) if !change.amount.is_finite() || change.amount == 0.0 => {
@@ -227,7 +227,10 @@ impl<'a> Orders<'a> {
             "sell" => -1.0,
             side => {
                 return refused(
-                    format!("the order `{}` is to {side}, which is filled at no price", order.id),
+                    format!(
+                        "the order `{}` is to {side}, which has no price to be filled at",
+                        order.id
+                    ),
                     "leave the row out",
                 );
             }

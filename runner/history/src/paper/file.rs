@@ -77,7 +77,7 @@ impl Ledger {
         check_name(&opened.name)?;
         if Self::find(home, &opened.name)?.is_some() {
             return Err(
-                Failure::usage(format!("there is an account `{}` already", opened.name)).hint(format!(
+                Failure::usage(format!("there is already an account `{}`", opened.name)).hint(format!(
                     "choose another name; `runner paper show {}` shows it",
                     opened.name
                 )),
@@ -127,7 +127,7 @@ impl Ledger {
             Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(Failure::at("cannot read", &path))?,
         };
-        let head = document::read(&head_path(home, name), "move it away to go on without it")?;
+        let head = document::read(&head_path(home, name), "move it away to continue without it")?;
         let chain = whole(&bytes, head.as_ref()).map_err(|broken| changed(&path, name, &broken))?;
         // The opening was cut off: it was never written.
         if chain.entries.is_empty() {
@@ -149,7 +149,7 @@ impl Ledger {
                     path.display(),
                     opened.name
                 ))
-                .hint("give the file its name back"));
+                .hint("rename the file back"));
             }
             _ => return Err(broken(1, "it does not open the account")),
         };
@@ -372,7 +372,7 @@ fn check_written(entry: &Entry) -> Result<(), Failure> {
             entry.kind(),
             entry.date()
         ))
-        .hint("nothing was written; this is a fault of the program")),
+        .hint("nothing was written; this is a bug in the program")),
     }
 }
 
@@ -385,7 +385,7 @@ fn whole(bytes: &[u8], head: Option<&Head>) -> Result<Chain, Broken> {
         Some(hash) if *hash == head.hash => Ok(chain),
         Some(_) => Err(Broken {
             line: head.entries,
-            what: "it is not the entry that was written: the ledger was written anew".to_owned(),
+            what: "it is not the entry that was written: the ledger was rewritten".to_owned(),
         }),
         None => Err(Broken {
             line: there + 1,
@@ -405,5 +405,5 @@ fn changed(path: &Path, name: &str, broken: &Broken) -> Failure {
         broken.line,
         broken.what
     ))
-    .hint("restore the file from a backup or with `runner cache pull`; a ledger is only ever added to")
+    .hint("restore the file from a backup or with `runner cache pull`; entries are only ever appended to a ledger")
 }

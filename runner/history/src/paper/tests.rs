@@ -174,7 +174,7 @@ fn a_torn_end_is_dropped_and_overwritten() {
     let mut again = Ledger::read(dir.path(), "a").unwrap();
     assert_eq!(
         again.notes(),
-        ["account a: its last line was not written whole, and counts as never written"]
+        ["account a: its last line is incomplete, and counts as never written"]
     );
     again.append(vec![transfer(2, 7.0)]).unwrap();
     assert_eq!(Ledger::read(dir.path(), "a").unwrap().entries().len(), 7);
@@ -212,7 +212,7 @@ fn an_end_that_is_gone_and_a_ledger_that_was_written_anew_are_found() {
     other[3] = transfer(1, -4000.0);
     std::fs::write(&path, encode(0, &origin(), &other).unwrap().0).unwrap();
     let err = Ledger::read(dir.path(), "a").unwrap_err();
-    assert!(err.message.contains("the ledger was written anew"), "{err}");
+    assert!(err.message.contains("the ledger was rewritten"), "{err}");
 }
 
 /// Adds entries to the account, and returns why they are refused. Nothing is written then.

@@ -30,7 +30,7 @@ impl PolicyRef {
     /// If the text has neither form.
     pub fn parse(text: &str) -> Result<Self, Failure> {
         let Some((name, pick)) = text.split_once('@') else {
-            return Err(Failure::usage(format!("`{text}` names no version of a policy")).hint(
+            return Err(Failure::usage(format!("`{text}` is not a version of a policy")).hint(
                 "write `NAME@champion`, with any alias, or `NAME@3`; `runner policy list` lists them",
             ));
         };

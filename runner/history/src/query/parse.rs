@@ -504,7 +504,7 @@ mod tests {
           | kept && tag
           |      ^
             as in `status == done and kept`
-        `!` is written `not` here
+        write `not` in place of `!`
           | !kept
           | ^
             or `!=` where two values differ

@@ -75,7 +75,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                     ('=', _) => Op::Equal,
                     ('!', true) => Op::NotEqual,
                     _ => {
-                        let message = "`!` is written `not` here".to_owned();
+                        let message = "write `not` in place of `!`".to_owned();
                         return wrong(at, message, "or `!=` where two values differ");
                     }
                 })

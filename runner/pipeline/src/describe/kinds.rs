@@ -107,6 +107,9 @@ pub fn describe_kind(kind: &dyn AnyStage) -> String {
         let default = field.default.map(|value| format!("  [{value}]")).unwrap_or_default();
         let _ = writeln!(out, "  {}: {}{default}", field.path, field.ty);
         wrap(&mut out, &field.doc, 6);
+        for (value, doc) in &field.values {
+            wrap(&mut out, &format!("{value}: {doc}"), 8);
+        }
     }
     if kind.package().is_some() {
         let own = |key: &&&str| !OF_KIND.contains(key);
@@ -184,6 +187,8 @@ pub(super) struct Field {
     pub default: Option<String>,
     /// The documentation.
     pub doc: String,
+    /// The values of an enumeration, and what each means.
+    pub values: Vec<(String, String)>,
 }
 
 /// The maximum depth of maps shown.
@@ -214,9 +219,17 @@ fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
 /// path that leads to it: empty, or a placeholder for the key of a map.
 fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static str)> {
     let target = resolve(field, root);
-    if let Some(values @ Value::Object(_)) = target.get("additionalProperties") {
-        let (map, _) = map_of(values, root)?;
-        return Some((map, "NAME."));
+    let has_fields = |map: &Value| {
+        map.get("properties")
+            .and_then(Value::as_object)
+            .is_some_and(|of| of.len() > 1)
+    };
+    for (key, placeholder) in [("additionalProperties", "NAME."), ("items", "")] {
+        if let Some(values @ Value::Object(_)) = target.get(key) {
+            let own = Some(resolve(values, root)).filter(|map| has_fields(map));
+            let map = own.or_else(|| Some(map_of(values, root)?.0))?;
+            return Some((map, placeholder));
+        }
     }
     let choices = target.get("anyOf").and_then(Value::as_array)?;
     choices
@@ -259,6 +272,7 @@ fn walk<'a>(
             ty: type_name(field, root, 0),
             default: shown,
             doc: doc.to_owned(),
+            values: variants(field, root, 0),
             path: path.clone(),
         });
         if nested {
@@ -273,6 +287,31 @@ fn walk<'a>(
             walk(map, root, &Value::Null, &prefix, depth + 1, fields, seen);
         }
     }
+}
+
+/// The documented values of an enumeration, which a list or one of several forms may be made of.
+fn variants(schema: &Value, root: &Value, depth: usize) -> Vec<(String, String)> {
+    let schema = resolve(schema, root);
+    let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    if depth > DEEPEST {
+        return Vec::new();
+    }
+    let of_choice = |choice| {
+        let doc = resolve(choice, root).get("description").and_then(Value::as_str)?;
+        Some((
+            type_name(choice, root, 1),
+            doc.split_whitespace().collect::<Vec<_>>().join(" "),
+        ))
+    };
+    let mut found: Vec<(String, String)> = list("oneOf").filter_map(of_choice).collect();
+    found.extend(list("anyOf").flat_map(|choice| variants(choice, root, depth + 1)));
+    found.extend(
+        schema
+            .get("items")
+            .into_iter()
+            .flat_map(|item| variants(item, root, depth + 1)),
+    );
+    found
 }
 
 /// Formats a value as in a pipeline file.
@@ -359,7 +398,7 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
 }
 
 /// The description of `uses: python`, in one line.
-const ABOUT: &str = "a function of one's own Python module, from tables and settings to tables";
+const ABOUT: &str = "a function of your own Python module, from tables and settings to tables";
 
 /// The description of `uses: python` as text: its keys, which differ from those of a stage kind.
 pub fn describe_python() -> &'static str {

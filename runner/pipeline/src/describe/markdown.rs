@@ -70,10 +70,15 @@ pub fn kinds_markdown(kinds: &[&dyn AnyStage]) -> String {
     out
 }
 
+/// The type of a field; that it may be left empty is no part of it.
+fn typed(field: &Field) -> String {
+    escaped(&field.ty.replace(" | null", ""))
+}
+
 /// An item for each field: key, type, default and documentation.
 fn list<'f>(out: &mut String, fields: impl IntoIterator<Item = &'f Field>) {
     for field in fields {
-        let _ = write!(out, "- `{}`: {}", field.path, escaped(&field.ty));
+        let _ = write!(out, "- `{}`: {}", field.path, typed(field));
         match field.default.as_deref() {
             None => {}
             Some(unset @ "not set") => _ = write!(out, ", {unset}"),
@@ -81,6 +86,9 @@ fn list<'f>(out: &mut String, fields: impl IntoIterator<Item = &'f Field>) {
         }
         let doc = sentence(&field.doc);
         let _ = writeln!(out, ".{}{doc}", if doc.is_empty() { "" } else { " " });
+        for (value, doc) in &field.values {
+            let _ = writeln!(out, "  - `{value}`: {}", sentence(doc));
+        }
     }
 }
 
@@ -106,7 +114,7 @@ pub fn pipeline_markdown() -> String {
             "\n## `{}`\n\n{} Type: {}.\n",
             key.path,
             sentence(&key.doc),
-            escaped(&key.ty)
+            typed(key)
         );
         if key.path == "stages" {
             let names = |keys: &[&str]| {
@@ -124,5 +132,5 @@ pub fn pipeline_markdown() -> String {
         let below = below.take_while(|field| field.path.starts_with(&prefix));
         list(&mut out, below);
     }
-    out
+    out.replace("\n\n\n", "\n\n")
 }

@@ -89,7 +89,7 @@ pub(crate) fn read(
         Some((value, _)) => problems.fail(
             value.spot,
             format!("`name` is {}", value.describe()),
-            "a name is letters, digits, `_` and `-`, and begins with a letter",
+            "a name consists of letters, digits, `_` and `-`, and begins with a letter",
         ),
         None if misspelt.contains(&"name") => None,
         None => {
@@ -133,11 +133,11 @@ fn named(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
         "variable" => (
             is_variable,
             "an environment variable".to_owned(),
-            "such a name is letters, digits and `_`, and does not begin with a digit",
+            "such a name consists of letters, digits and `_`, and does not begin with a digit",
         ),
         _ => {
             let article = if what.starts_with(['a', 'o']) { "an" } else { "a" };
-            let hint = "a name is letters, digits, `_` and `-`, and begins with a letter";
+            let hint = "a name consists of letters, digits, `_` and `-`, and begins with a letter";
             (is_name, format!("{article} {what}"), hint)
         }
     };

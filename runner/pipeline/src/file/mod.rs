@@ -6,6 +6,7 @@ pub mod config_file;
 pub(crate) mod connections;
 pub(crate) mod document;
 pub(crate) mod load;
+mod meant;
 pub(crate) mod notify;
 pub(crate) mod overrides;
 pub(crate) mod registration;

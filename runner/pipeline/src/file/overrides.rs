@@ -2,6 +2,7 @@
 //! can set the same names.
 
 use crate::file::document::Document;
+use crate::file::meant::meant;
 use crate::stage::{Given, Setting};
 use crate::text::{Key, Problems, Spot, Step, Texts, Tree, Value, is_name, steps, suggest};
 use serde_json::Value as Json;
@@ -56,11 +57,11 @@ pub(crate) fn apply(
     overrides.set_all(&night.values, night.is_set);
     for (i, argument) in arguments.iter().enumerate() {
         let whole = Spot::whole(i + 1, argument);
-        let Some((name, text)) = argument.split_once('=') else {
+        let Some((name, text)) = name_and_value(argument) else {
             overrides.problems.add(
                 whole,
                 format!("`{argument}` sets nothing"),
-                "write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`",
+                without_value(argument, overrides.document),
             );
             continue;
         };
@@ -74,6 +75,30 @@ pub(crate) fn apply(
         overrides.set(name, at, Given::Text(text.to_owned()), spot, true);
     }
     overrides.settings
+}
+
+/// Splits at the first `=` outside of brackets, which may hold the point of a matrix.
+fn name_and_value(argument: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_usize;
+    let at = argument.char_indices().find(|(_, c)| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        *c == '=' && depth == 0
+    });
+    let (at, _) = at?;
+    Some((&argument[..at], &argument[at + 1..]))
+}
+
+/// The hint for an argument without `=`: the value may follow a colon or a space.
+fn without_value(argument: &str, document: &Document) -> String {
+    let (name, value) = argument.split_once([':', ' ']).unwrap_or((argument, "VALUE"));
+    match meant(name, document) {
+        Some(name) => format!("write `--set {name}={}`", value.trim()),
+        None => "write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`".to_owned(),
+    }
 }
 
 /// Removes from `schedule: { params: … }` the values that `--set` replaces in every night, and applies the
@@ -153,7 +178,7 @@ impl Overrides<'_> {
 
     /// Sets a parameter, or records a setting of a stage; only checks it unless `is_set`.
     fn set(&mut self, name: &str, at: Spot, given: Given, spot: Spot, is_set: bool) {
-        match self.find(name, at) {
+        match self.find(name, at, &given) {
             Some(Target::Param(index)) => {
                 let (key, old) = &mut self.document.params[index];
                 match given.read(spot, &old.value, true) {
@@ -186,14 +211,24 @@ impl Overrides<'_> {
         }
     }
 
-    fn find(&mut self, name: &str, at: Spot) -> Option<Target> {
+    fn find(&mut self, name: &str, at: Spot, given: &Given) -> Option<Target> {
         let Document { params, stages, .. } = &*self.document;
+        let written = |name: String| match given {
+            Given::Text(text) => format!("write `--set {name}={text}`"),
+            Given::Tree(_) => format!("write `{name}`"),
+        };
+        let meant = || meant(name, self.document).filter(|meant| meant != name).map(written);
         let Some((stage, rest)) = name.split_once('.') else {
             let known = params.iter().position(|(key, _)| key.name == name);
             if known.is_none() {
                 let hint = match stages.iter().find(|stage| stage.key.name == name) {
                     Some(_) => format!("`{name}` is a stage: write `{name}.with.KEY`"),
-                    None => suggest(name, "parameters", params.iter().map(|(key, _)| key.name.as_str())),
+                    None => {
+                        let near =
+                            suggest(name, "parameters", params.iter().map(|(key, _)| key.name.as_str()));
+                        let is_near = near.starts_with("did you mean");
+                        meant().filter(|_| !is_near).unwrap_or(near)
+                    }
                 };
                 let message = format!("the pipeline has no parameter `{name}`");
                 self.problems.add(at, message, hint);
@@ -204,7 +239,8 @@ impl Overrides<'_> {
         let Some((index, found)) = at_stage.map(|index| (index, &stages[index])) else {
             let names = stages.iter().map(|stage| stage.key.name.as_str());
             let message = format!("the pipeline has no stage `{stage}`");
-            return self.problems.fail(at, message, suggest(stage, "stages", names));
+            let hint = meant().unwrap_or_else(|| suggest(stage, "stages", names));
+            return self.problems.fail(at, message, hint);
         };
         if let Some(port) = rest.strip_prefix("needs.").filter(|port| is_name(port)) {
             return Some(Target::Need(index, port.to_owned()));
@@ -214,11 +250,9 @@ impl Overrides<'_> {
             path.first().is_some_and(|step| step.key().is_some()) && !path.iter().any(is_empty)
         });
         let Some(path) = path else {
-            return self.problems.fail(
-                at,
-                format!("`{name}` cannot be set"),
-                format!("write `{stage}.with.KEY`, or `{stage}.needs.PORT`"),
-            );
+            let forms = || format!("write `{stage}.with.KEY`, or `{stage}.needs.PORT`");
+            let hint = meant().unwrap_or_else(forms);
+            return self.problems.fail(at, format!("`{name}` cannot be set"), hint);
         };
         if found.program().is_some_and(|program| program.run.is_some()) {
             return self.problems.fail(

@@ -50,8 +50,8 @@ pub(crate) fn resolve(stage: &Stage, node: &mut Node, problems: &mut Problems) {
         .values()
         .filter(|provided| provided.ty == PortType::Policy);
     if node.register.is_some() && policies.count() != 1 {
-        let message = format!("`{}` makes no policy, or several, that could be registered", node.stage);
-        problems.add(tree.spot, message, "put `register:` to the training");
+        let message = format!("`{}` gives no policy to register, or more than one", node.stage);
+        problems.add(tree.spot, message, "put `register:` on the training stage");
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn promote(tree: &Tree, nodes: &[Node], problems: &mut Problems) -> O
     let [registered] = registered.as_slice() else {
         let message = match registered.len() {
             0 => format!("no stage registers a policy `{policy}`"),
-            several => format!("{several} stages register a policy `{policy}`, and a verdict is on one"),
+            several => format!("{several} stages register a policy `{policy}`, but a verdict is about one"),
         };
         return problems.fail(
             at("policy"),

@@ -443,7 +443,7 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
         }
         for (key, value) in entries {
             if !is_name(&key.name) {
-                let hint = "a name is letters, digits, `_` and `-`, and begins with a letter";
+                let hint = "a name consists of letters, digits, `_` and `-`, and begins with a letter";
                 problems.add(key.spot, format!("`{}` cannot be the name of an axis", key.name), hint);
             } else if !names_a_point(&value.to_json()) {
                 let message = format!("{} cannot be a value of the axis `{}`", value.describe(), key.name);
@@ -455,7 +455,11 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
             .map(|(key, value)| (key.name.clone(), value.to_json()))
             .collect();
         if read.first().is_some_and(|first| !first.keys().eq(point.keys())) {
-            problems.add(item.spot, "this point has other axes than the first one", HINT);
+            problems.add(
+                item.spot,
+                "the axes of this point differ from those of the first one",
+                HINT,
+            );
         } else if !seen.insert(point.values().map(same_spelling).collect::<Vec<_>>()) {
             problems.add(item.spot, "this point is given twice", "remove one");
         } else {
@@ -528,7 +532,7 @@ impl Matrix {
         };
         points.retain(|point| !is_excluded(point));
         if let (true, Some(last)) = (points.is_empty(), self.excludes.last()) {
-            let message = format!("no point of `{stage}` is left");
+            let message = format!("the exclusions leave no point of `{stage}`");
             problems.add(last.spot, message, "exclude fewer");
         }
         problems.count() == before

@@ -63,7 +63,7 @@ pub(super) fn kinds(
     package: &Package,
 ) -> Result<&'static [Box<dyn AnyStage>], String> {
     let described: Description =
-        serde_json::from_slice(bytes).map_err(|err| format!("it is no description of kinds: {err}"))?;
+        serde_json::from_slice(bytes).map_err(|err| format!("it is not a description of kinds: {err}"))?;
     if described.kinds.len() > MOST {
         return Err(format!("it has more than {MOST} kinds"));
     }
@@ -86,7 +86,9 @@ pub(super) fn kinds(
 impl Described {
     fn kind(self, prefix: &str, package: &Package) -> Result<PackageKind, String> {
         if !is_kind_name(&self.name) {
-            return Err("such a name is lowercase letters, digits and `_`, without the prefix".to_owned());
+            return Err(
+                "such a name consists of lowercase letters, digits and `_`, without the prefix".to_owned(),
+            );
         }
         let call = self.call.split_once(':');
         if call.is_none_or(|(module, function)| !is_dotted(module) || !is_dotted(function)) {
@@ -161,7 +163,7 @@ impl Output {
 fn unknown(ty: &str, known: &[PortType]) -> String {
     let names: Vec<&str> = known.iter().map(|ty| ty.name()).collect();
     format!(
-        "`{}` is no type of such a port: they are {}",
+        "`{}` is not a type of such a port; the types are {}",
         plain(ty),
         names.join(", ")
     )

@@ -159,12 +159,12 @@ impl<'a> Packages<'a> {
         let (name, package) = (plain(&point.name), shown(point));
         if self.is_own(&point.name) {
             return Some(format!(
-                "the package {package} declares the prefix `{name}`, which is this program's own"
+                "the package {package} declares the prefix `{name}`, which belongs to this program"
             ));
         }
         if !is_kind_name(&point.name) {
             return Some(format!(
-                "the package {package} declares `{name}`, which is no prefix: lowercase letters, digits and \
+                "the package {package} declares `{name}`, which is not a valid prefix: lowercase letters, digits and \
                 `_`"
             ));
         }

@@ -55,7 +55,7 @@ fn inline(value: &Value, root: &Value, depth: usize, left: &mut usize) -> Result
                     "title" if value.is_string() => {}
                     "properties" => {
                         let Value::Object(fields) = value else {
-                            return Err("`properties` in the schema of its settings is no map".to_owned());
+                            return Err("`properties` in the schema of its settings is not a map".to_owned());
                         };
                         let mut inner = Map::new();
                         for (name, field) in fields {

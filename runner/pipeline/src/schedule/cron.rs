@@ -131,7 +131,7 @@ impl Cron {
             cron.has_month(month) && (1..=LENGTHS[month as usize - 1]).any(|day| cron.has(days, day))
         };
         if cron.any_weekday && !(1..=12).any(exists) {
-            return Err(format!("`{text}` is on no day of any year"));
+            return Err(format!("`{text}` matches no day of any year"));
         }
         Ok(cron)
     }
@@ -232,7 +232,7 @@ mod tests {
         */0 18 * * *   `*/0` has no step of the minute
         5-1 18 * * *   `5-1`: the minute ends before it begins
         1, 18 * * *    `` is not a minute from 0 to 59
-        0 0 30 2 *     `0 0 30 2 *` is on no day of any year
+        0 0 30 2 *     `0 0 30 2 *` matches no day of any year
         +1 0 * * *     `+1` is not a minute from 0 to 59
         ");
     }

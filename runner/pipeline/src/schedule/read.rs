@@ -48,7 +48,7 @@ pub(crate) fn read(tree: &Tree, stages: &[&str], scope: &Scope, problems: &mut P
     if matches!(schedule.at, Some(When::AfterClose(_))) && !has_close {
         problems.add(
             at("at").value.spot,
-            "there is no close without an exchange",
+            "a close needs an exchange",
             "name the exchange, such as `calendar: XNYS`, or write the time: `at: \"18:30\"`",
         );
     }

@@ -154,7 +154,7 @@ struct Nothing;
 
 impl Written for Nothing {
     fn read(text: &str) -> Result<Self, String> {
-        let message = "an earlier run that is not there can be replaced by nothing alone\n";
+        let message = "the only substitute for an earlier run that is missing is `none`\n";
         (text == "none").then_some(Self).ok_or_else(|| message.to_owned())
     }
 }
@@ -200,6 +200,13 @@ pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>, problems: &mut Problems) 
                 pipeline: this.name,
                 file: Some(this.path()),
             },
+            before if before.starts_with("latest~") => {
+                return problems.fail(
+                    need.spot,
+                    format!("`{before}` is no run of this pipeline: it moves with every run"),
+                    "write `latest/STAGE.OUTPUT`, or the name or id of a run",
+                );
+            }
             named => RunRef::Named(named),
         };
         let or = None;

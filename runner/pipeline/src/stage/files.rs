@@ -111,7 +111,7 @@ pub(crate) fn expand(
             ),
             None if none => problems.add(
                 spot,
-                format!("no file fits `{name}`"),
+                format!("no file matches `{name}`"),
                 format!("it is looked for in {}", base.display()),
             ),
             None => {}

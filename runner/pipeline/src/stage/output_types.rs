@@ -46,7 +46,7 @@ fn type_of(key: &Key, tree: &Tree, problems: &mut Problems) -> Option<PortType> 
     }
     let Some((_, ty)) = tree.entry("type") else {
         let hint = format!(
-            "the types are {}; a file of no type is its path alone: `{name}: {name}.csv`",
+            "the types are {}; a file without a type is written as its path alone: `{name}: {name}.csv`",
             list(typed_output::TYPES.map(PortType::name))
         );
         return problems.fail(key.spot, format!("the output `{name}` has no `type`"), hint);

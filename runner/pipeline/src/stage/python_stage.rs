@@ -115,7 +115,7 @@ pub(crate) fn resolve(
                 ),
                 false => (
                     format!("the setting `{name}` cannot be the name of an argument"),
-                    "such a name is letters, digits and `_`",
+                    "such a name consists of letters, digits and `_`",
                 ),
             };
             problems.add(stage.with.spot, message, hint);
@@ -125,7 +125,7 @@ pub(crate) fn resolve(
         problems.add(
             key.spot,
             format!("the input `{}` cannot be the name of an argument", key.name),
-            "such a name is letters, digits and `_`",
+            "such a name consists of letters, digits and `_`",
         );
     }
     let mut python = PythonCall {

@@ -188,7 +188,7 @@ fn outputs(
                 match (other, files.iter().any(|source| nested(&source.name, &file))) {
                     (Some((other, _)), _) => (
                         format!(
-                            "the outputs `{other}` and `{name}` are the same file, or one holds the other"
+                            "the outputs `{other}` and `{name}` are the same file, or one contains the other"
                         ),
                         "give each output a file of its own",
                     ),

@@ -290,7 +290,7 @@ impl<'e> Finder<'e> {
         if !bin.is_dir() {
             return Err((
                 format!("the virtual environment `{written}` has no `bin`"),
-                "create it anew: `python3 -m venv DIR`, or `uv sync`".to_owned(),
+                "create it again: `python3 -m venv DIR`, or `uv sync`".to_owned(),
             ));
         }
         let value = |wanted: &str| {

@@ -105,7 +105,8 @@ impl TryFrom<String> for Name {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, &'static str> {
-        const HINT: &str = ", not a name\na name is letters, digits, `_` and `-`, and begins with a letter";
+        const HINT: &str =
+            ", not a name\na name consists of letters, digits, `_` and `-`, and begins with a letter";
         is_name(&text).then_some(Self(text)).ok_or(HINT)
     }
 }

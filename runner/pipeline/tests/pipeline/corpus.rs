@@ -163,6 +163,28 @@ fn bad_arguments() {
         "env.with.slate.deltas=[0.5, 7]",
         "plot.with.x=1",
         "train.with.seed=.nan",
+        "seed 5",
+        "seed: 5",
+        "SEED=5",
+        "seeds=5",
+        "params.seed=5",
+        "params.seeds=5",
+        "param.seed=5",
+        "parameters.seed=5",
+        "Params.Seed=5",
+        "${params.seed}=5",
+        "gamma=1",
+        "Train.gamma=1",
+        "train/gamma=1",
+        "train.config.gamma=1",
+        "train.wiht.gamma=1",
+        "train.With.gamma=1",
+        "stages.train.with.gamma=1",
+        "stages.train.gamma=1",
+        "stage.trian.gamma=1",
+        "train[seed=1].with.gamma=1",
+        "train.env=env",
+        "train.input.env=env",
     ] {
         let errors = read(GOOD, &[set]).map(|_| ()).unwrap_err();
         check(&errors, set, 1);
@@ -179,7 +201,7 @@ fn bad_arguments() {
     }
     insta::assert_snapshot!(text, @r#"
                                    1: `` sets nothing | write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`
-    seed                           1: `seed` sets nothing | write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`
+    seed                           1: `seed` sets nothing | write `--set seed=VALUE`
     =5                             1: the pipeline has no parameter `` | the parameters are `seed`, `lr`, `data`, `fast`, `window`
     sed=5                          1: the pipeline has no parameter `sed` | did you mean `seed`?
     seed=abc                       6: `seed`: the string "abc" does not fit: it replaces the number 7 | give an integer
@@ -190,8 +212,8 @@ fn bad_arguments() {
     window=5                       8: `window`: the number 5 does not fit: it replaces a map | give a map: `{ key: value }`
     window={a: }}                  8: `window`: this is not valid YAML: misplaced bracket | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
     train=5                        1: the pipeline has no parameter `train` | `train` is a stage: write `train.with.KEY`
-    trian.with.gamma=1             1: the pipeline has no stage `trian` | did you mean `train`?
-    train.gamma=1                  1: `train.gamma` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
+    trian.with.gamma=1             1: the pipeline has no stage `trian` | write `--set train.with.gamma=1`
+    train.gamma=1                  1: `train.gamma` cannot be set | write `--set train.with.gamma=1`
     train.with=1                   1: `train.with` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
     train.with.=1                  1: `train.with.` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
     train.with.gama=1              1: unknown key `gama` in the configuration of `train` (train/ppo) | did you mean `gamma`?
@@ -204,5 +226,27 @@ fn bad_arguments() {
     env.with.slate.deltas=[0.5, 7] 29: `slate.deltas[1]` of `env`: must lie between 0 and 1 | see `runner stages env/options` for its configuration
     plot.with.x=1                  1: `plot` is a `run:` stage and has no `with:` | let its command read a parameter, and set that
     train.with.seed=.nan           17: `with.seed`: `.nan` is not a finite number | write a number, or put it in quotes if it is a string
+    seed 5                         1: `seed 5` sets nothing | write `--set seed=5`
+    seed: 5                        1: `seed: 5` sets nothing | write `--set seed=5`
+    SEED=5                         1: the pipeline has no parameter `SEED` | did you mean `seed`?
+    seeds=5                        1: the pipeline has no parameter `seeds` | did you mean `seed`?
+    params.seed=5                  1: the pipeline has no stage `params` | write `--set seed=5`
+    params.seeds=5                 1: the pipeline has no stage `params` | write `--set seed=5`
+    param.seed=5                   1: the pipeline has no stage `param` | write `--set seed=5`
+    parameters.seed=5              1: the pipeline has no stage `parameters` | write `--set seed=5`
+    Params.Seed=5                  1: the pipeline has no stage `Params` | write `--set seed=5`
+    ${params.seed}=5               1: the pipeline has no stage `${params` | write `--set seed=5`
+    gamma=1                        1: the pipeline has no parameter `gamma` | the parameters are `seed`, `lr`, `data`, `fast`, `window`
+    Train.gamma=1                  1: the pipeline has no stage `Train` | write `--set train.with.gamma=1`
+    train/gamma=1                  1: the pipeline has no parameter `train/gamma` | write `--set train.with.gamma=1`
+    train.config.gamma=1           1: `train.config.gamma` cannot be set | write `--set train.with.gamma=1`
+    train.wiht.gamma=1             1: `train.wiht.gamma` cannot be set | write `--set train.with.gamma=1`
+    train.With.gamma=1             1: `train.With.gamma` cannot be set | write `--set train.with.gamma=1`
+    stages.train.with.gamma=1      1: the pipeline has no stage `stages` | write `--set train.with.gamma=1`
+    stages.train.gamma=1           1: the pipeline has no stage `stages` | write `--set train.with.gamma=1`
+    stage.trian.gamma=1            1: the pipeline has no stage `stage` | write `--set train.with.gamma=1`
+    train[seed=1].with.gamma=1     1: the pipeline has no stage `train[seed=1]` | write `--set train.with.gamma=1`
+    train.env=env                  1: `train.env` cannot be set | write `--set train.needs.env=env`
+    train.input.env=env            1: `train.input.env` cannot be set | write `--set train.needs.env=env`
     "#);
 }

@@ -104,6 +104,8 @@ fn kinds_for_people() {
           Money at the start, in the currency of the market.
       menu: standard | { custom: map to list of number }  [standard]
           The actions.
+            standard: About ten strategies.
+            { custom: map to list of number }: Strategies by name.
       slate: map
           Contract slots.
       slate.count: integer  [20]

@@ -1,6 +1,7 @@
 //! Reporters: the terminal, JSON lines, and the metrics of a running training.
 
 mod json;
+mod live_line;
 mod metrics;
 mod stage_progress;
 mod tensorboard;

@@ -1,6 +1,9 @@
 //! Progress, speed and resource use of a running stage, from its events: for the progress line and
 //! `runner watch`.
 
+use super::live_line::spark;
+use crate::figures::{Unit, shown};
+use crate::glossary;
 use chrono::{DateTime, Utc};
 use runner_engine::{StageEvent, text};
 use std::collections::{BTreeMap, VecDeque};
@@ -10,6 +13,19 @@ const WINDOW: f64 = 10.0;
 
 /// The metric with a training's iterations per second: a rollout and the updates on it.
 const ITERATIONS: &str = "charts/IPS";
+
+/// The metrics whose course a line shows, the first that a stage has: returns, or else a loss.
+const CURVES: [&str; 6] = [
+    "charts/episodic_return",
+    "validation/return_greedy",
+    "charts/success",
+    "losses/loss",
+    "losses/value_loss",
+    "losses/policy_loss",
+];
+
+/// The number of values of a metric above which every second one is left out.
+const MOST_VALUES: usize = 512;
 
 /// Progress, speed and resource use of one stage.
 pub struct StageProgress {
@@ -22,10 +38,40 @@ pub struct StageProgress {
     pub message: String,
     /// The last value of each metric.
     pub metrics: BTreeMap<String, f64>,
+    /// The values so far of the metrics of [`CURVES`].
+    curves: BTreeMap<&'static str, Thinned>,
     /// Times and the CPU seconds used by then.
     cpu: VecDeque<(DateTime<Utc>, f64)>,
     /// The resident memory of the stage, in bytes.
     pub memory: Option<u64>,
+}
+
+/// The values of a metric from the beginning, thinned out as they grow in number.
+#[derive(Default)]
+struct Thinned {
+    values: Vec<f64>,
+    /// The reports since the last value that was kept, and the number of reports for one kept value.
+    skipped: usize,
+    every: usize,
+}
+
+impl Thinned {
+    fn push(&mut self, value: f64) {
+        self.skipped += 1;
+        if self.skipped < self.every {
+            return;
+        }
+        self.skipped = 0;
+        self.values.push(value);
+        if self.values.len() > MOST_VALUES {
+            let mut at = 0;
+            self.values.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every = 2 * self.every.max(1);
+        }
+    }
 }
 
 impl StageProgress {
@@ -37,6 +83,7 @@ impl StageProgress {
             total: None,
             message: String::new(),
             metrics: BTreeMap::new(),
+            curves: BTreeMap::new(),
             cpu: VecDeque::new(),
             memory: None,
         }
@@ -52,6 +99,11 @@ impl StageProgress {
             }
             StageEvent::Metric { name, value, .. } => {
                 self.metrics.insert(name.clone(), *value);
+                if let Some(name) = CURVES.into_iter().find(|known| known == name)
+                    && value.is_finite()
+                {
+                    self.curves.entry(name).or_default().push(*value);
+                }
             }
             StageEvent::Usage { cpu_seconds, memory } => {
                 push(&mut self.cpu, time, *cpu_seconds);
@@ -86,10 +138,19 @@ impl StageProgress {
         self.metrics.get(ITERATIONS).copied()
     }
 
-    /// The remaining seconds at that rate.
+    /// The remaining seconds at that rate; `None` before anything is done, and once the counted work is done.
     pub fn left(&self) -> Option<f64> {
         let rate = self.rate().filter(|rate| *rate > 0.0)?;
-        Some(self.total?.saturating_sub(self.done()) as f64 / rate)
+        let left = self
+            .total?
+            .checked_sub(self.done())
+            .filter(|left| *left > 0 && self.done() > 0)?;
+        Some(left as f64 / rate)
+    }
+
+    /// True once the counted work is done: the stage finishes what is not counted.
+    pub fn is_finishing(&self) -> bool {
+        self.total.is_some_and(|total| self.done() >= total)
     }
 
     /// The recent number of busy cores.
@@ -103,6 +164,20 @@ impl StageProgress {
             let (of, name) = name.split_once('/')?;
             (of == group).then_some((name, value))
         })
+    }
+
+    /// The course of the metric that says most as a line of at most `most` characters, with its name and last
+    /// value; `None` before there are two values.
+    pub fn curve(&self, most: usize) -> Option<String> {
+        let (name, curve) = CURVES.iter().find_map(|name| Some((*name, self.curves.get(name)?)))?;
+        let last = self.metrics.get(name).filter(|_| curve.values.len() > 1)?;
+        let short = name.split('/').next_back().unwrap_or(name);
+        let title = glossary::title(short);
+        Some(format!(
+            "{title} {} {}",
+            spark(&curve.values, most),
+            shown(*last, Unit::of(name))
+        ))
     }
 
     /// A short text of iterations, losses, CPU and memory.

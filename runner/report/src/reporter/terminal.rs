@@ -1,13 +1,16 @@
-//! Events on standard error: on a terminal a progress line for each running stage, elsewhere a plain line for
-//! each stage that has ended, and every half minute one about those that run. Names and messages come from
+//! Events on standard error: on a terminal a line for the whole run and one for each running stage, which are
+//! redrawn; elsewhere a plain line for each stage that has ended, and every half minute one about those that
+//! run. Names and messages come from
 //! outside: their control characters are shown as escapes.
 
 use super::StageProgress;
+use super::live_line::LiveLine;
 use chrono::{DateTime, Utc};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use runner_engine::{Event, Reporter, StageEvent, StageStatus, Stamped, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The interval of the lines about running stages, elsewhere than on a terminal.
@@ -31,6 +34,8 @@ pub enum Verbosity {
 pub struct Terminal {
     verbosity: Verbosity,
     live: Option<MultiProgress>,
+    /// The line of the whole run, on a terminal.
+    whole: Option<Bar>,
     colour: bool,
     running: BTreeMap<String, Line>,
     /// The stages of a search's trials, whose ends are notes.
@@ -49,11 +54,40 @@ pub struct Terminal {
 
 struct Line {
     /// The progress line, on a terminal.
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     progress: StageProgress,
     /// The duration that the history lets expect, in seconds.
     expected: Option<f64>,
-    known: bool,
+}
+
+/// A line that is redrawn.
+struct Bar {
+    bar: ProgressBar,
+    line: Arc<Mutex<LiveLine>>,
+}
+
+impl Bar {
+    /// Adds a line below the others, or above them.
+    fn new(live: &MultiProgress, line: LiveLine, colour: bool, is_first: bool) -> Self {
+        let bar = ProgressBar::new_spinner();
+        let bar = if is_first { live.insert(0, bar) } else { live.add(bar) };
+        let line = Arc::new(Mutex::new(line));
+        let drawn = Arc::clone(&line);
+        let draw = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            // The size is asked for at each redrawing: it changes.
+            let width = usize::from(console::Term::stderr().size().1);
+            let line = drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = out.write_str(&line.render(state.elapsed(), width, colour));
+        };
+        let style = ProgressStyle::with_template("{line}").map(|style| style.with_key("line", draw));
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(200));
+        Self { bar, line }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut LiveLine)) {
+        change(&mut self.line.lock().unwrap_or_else(PoisonError::into_inner));
+    }
 }
 
 impl Terminal {
@@ -63,6 +97,7 @@ impl Terminal {
         Self {
             verbosity,
             live: live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10))),
+            whole: None,
             colour,
             running: BTreeMap::new(),
             of_trials: BTreeSet::new(),
@@ -111,28 +146,27 @@ impl Terminal {
 
     /// Adds the progress line of a stage, in place of an earlier one.
     fn add_line(&mut self, stage: &str, reason: &str, expected: Option<f64>, time: DateTime<Utc>) {
-        let bar = self.live.as_ref().map(|live| {
-            let bar = live.add(ProgressBar::new_spinner());
-            bar.set_style(style(false, self.colour));
-            bar.set_prefix(format!("{:<width$}", text::visible_line(stage), width = self.width));
-            bar.set_message(text::visible_line(reason).into_owned());
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
+        let line = LiveLine {
+            name: text::visible_line(stage).into_owned(),
+            name_width: self.width,
+            message: text::visible_line(reason).into_owned(),
+            expected,
+            ..LiveLine::default()
+        };
+        let bar = self.live.as_ref().map(|live| Bar::new(live, line, self.colour, false));
         let line = Line {
             bar,
             progress: StageProgress::new(time),
             expected,
-            known: false,
         };
         if let Some(old) = self.running.insert(stage.to_owned(), line) {
             old.clear();
         }
+        self.update_whole();
     }
 
     /// Updates the progress line of a running stage.
     fn update(&mut self, stage: &str, event: &StageEvent, time: DateTime<Utc>) {
-        let colour = self.colour;
         // A stage that fetches its sources has not started.
         if matches!(event, StageEvent::Progress { .. }) && !self.running.contains_key(stage) {
             self.add_line(stage, "", None, time);
@@ -140,23 +174,45 @@ impl Terminal {
         let Some(line) = self.running.get_mut(stage) else {
             return;
         };
-        let progress = &mut line.progress;
-        progress.take(event, time);
-        let Some(bar) = &line.bar else { return };
-        let known = progress.total.is_some();
-        if known != line.known {
-            line.known = known;
-            bar.set_style(style(known, colour));
+        line.progress.take(event, time);
+        if let Some(bar) = &line.bar {
+            bar.change(|shown| shown.take(&line.progress));
         }
-        if let Some(total) = progress.total {
-            bar.set_length(total);
-            bar.set_position(progress.done().min(total));
+        self.update_whole();
+    }
+
+    /// Updates the line of the whole run. A stage that runs counts for the share of it that is done; the time
+    /// left is known once no stage waits and that of each running one is known.
+    fn update_whole(&mut self) {
+        let Some(live) = &self.live else { return };
+        if self.stages < 2 {
+            return;
         }
-        let left = progress.left().filter(|_| progress.done() > 0);
-        let left = left.map(|left| format!("{} left", text::duration(left)));
-        let parts = [left.unwrap_or_default(), progress.message.clone(), progress.figures()];
-        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        bar.set_message(text::visible_line(&parts.join("  ")).into_owned());
+        let shares: f64 = self.running.values().filter_map(|line| line.progress.share()).sum();
+        let name = format!("{} of {}", self.over, text::count(self.stages, "stage"));
+        let now = Utc::now();
+        let left = |line: &Line| {
+            let seconds = (now - line.progress.began()).num_milliseconds().max(0) as f64 / 1e3;
+            line.progress
+                .left()
+                .or_else(|| Some((line.expected? - seconds).max(0.0)))
+        };
+        let all_run = self.over + self.running.len() >= self.stages;
+        let lefts: Option<Vec<f64>> = self.running.values().map(left).collect();
+        let left = lefts
+            .filter(|_| all_run)
+            .and_then(|lefts| lefts.into_iter().reduce(f64::max));
+        let share = (self.over as f64 + shares) / self.stages as f64;
+        let width = self.width;
+        let (colour, whole) = (self.colour, &mut self.whole);
+        let whole = whole.get_or_insert_with(|| Bar::new(live, LiveLine::default(), colour, true));
+        whole.change(|line| {
+            line.name = name;
+            line.name_width = width.max(14);
+            // It is over once its last stage is, not before.
+            line.share = Some(share.min(0.99));
+            line.left = left;
+        });
     }
 
     /// A line about the stages that run: of the first [`MOST_NAMED`] the time, the share done and the time
@@ -164,14 +220,14 @@ impl Terminal {
     fn progress_line(&self, now: DateTime<Utc>) -> String {
         let about = |(stage, line): (&String, &Line)| {
             let seconds = (now - line.progress.began()).num_milliseconds().max(0) as f64 / 1e3;
-            let left = line.progress.left().filter(|_| line.progress.done() > 0);
-            let left = left.or_else(|| {
+            let left = line.progress.left().or_else(|| {
                 line.expected
                     .map(|expected| expected - seconds)
                     .filter(|left| *left > 0.0)
             });
             let mut parts = vec![format!("{stage} {}", text::duration(seconds))];
             parts.extend(line.progress.share().map(|share| format!("{:.0} %", share * 100.0)));
+            parts.extend(line.progress.is_finishing().then(|| "finishing".to_owned()));
             parts.extend(left.map(|left| format!("{} left", text::duration(left))));
             parts.join(", ")
         };
@@ -195,6 +251,7 @@ impl Terminal {
         if let Some(line) = self.running.remove(stage) {
             line.clear();
         }
+        self.update_whole();
         let failed = status == StageStatus::Failed;
         let is_of_trial = self.of_trials.contains(stage) && self.verbosity < Verbosity::Verbose;
         if is_of_trial || !failed && self.verbosity == Verbosity::Quiet {
@@ -227,23 +284,22 @@ impl Terminal {
     }
 }
 
-impl Line {
-    /// Removes the progress line.
-    fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+impl Drop for Terminal {
+    /// Removes the lines of a run that has failed before its end.
+    fn drop(&mut self) {
+        if let Some(live) = &self.live {
+            let _ = live.clear();
         }
     }
 }
 
-fn style(known: bool, colour: bool) -> ProgressStyle {
-    let template = match (known, colour) {
-        (true, true) => " {spinner:.cyan} {prefix} {elapsed:>4} {bar:20.cyan} {percent:>3} % {wide_msg}",
-        (true, false) => " {spinner} {prefix} {elapsed:>4} {bar:20} {percent:>3} % {wide_msg}",
-        (false, true) => " {spinner:.cyan} {prefix} {elapsed:>4} {wide_msg}",
-        (false, false) => " {spinner} {prefix} {elapsed:>4} {wide_msg}",
-    };
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+impl Line {
+    /// Removes the progress line.
+    fn clear(&self) {
+        if let Some(Bar { bar, .. }) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 impl Reporter for Terminal {
@@ -348,10 +404,12 @@ impl Reporter for Terminal {
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
             // The command prints the outcome of its check itself.
-            Event::LookaheadChecked { .. }
-            | Event::Decided { .. }
-            | Event::Booked { .. }
-            | Event::RunFinished { .. } => {}
+            Event::LookaheadChecked { .. } | Event::Decided { .. } | Event::Booked { .. } => {}
+            Event::RunFinished { .. } => {
+                if let Some(Bar { bar, .. }) = self.whole.take() {
+                    bar.finish_and_clear();
+                }
+            }
         }
         self.tick();
     }

@@ -94,7 +94,7 @@ market_config! {
             /// either, the last `test_fraction` of the snapshots.
             test,
             /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are
-            /// given. 1 leaves no training dates: a market for evaluation alone.
+            /// given. 1 leaves no training dates: a market for evaluation only.
             test_fraction
         }
         /// Observations are clipped at this many standard deviations (market and slate) or units (positions

@@ -24,7 +24,7 @@ macro_rules! market_config {
                 pub train: Option<datasets::DateRange> = None,
                 $(#[$test_meta])*
                 pub test: Option<$crate::worlds::HeldOut> = None,
-                /// The validation data, by which training selects the policy that it hands on: written as
+                /// The validation data, by which training selects the policy that it returns: written as
                 /// `test` is; none by default.
                 #[serde(skip_serializing_if = "Option::is_none")]
                 pub validation: Option<$crate::worlds::HeldOut> = None,

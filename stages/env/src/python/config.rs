@@ -83,7 +83,7 @@ impl PythonConfig {
         if let Some(name) = self.kwargs.keys().find(|name| !is_dotted(name) || name.contains('.')) {
             return Err(
                 ConfigProblem::new("kwargs", format!("`{name}` cannot be the name of an argument"))
-                    .hint("such a name is letters, digits and `_`"),
+                    .hint("such a name consists of letters, digits and `_`"),
             );
         }
         self.project().check()?;

@@ -36,7 +36,7 @@ impl StageKind for Python {
     const NAME: &'static str = "env/python";
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
-        "a Gymnasium id, or an environment of one's own in Python, stepped by worker processes";
+        "a Gymnasium id, or an environment of your own in Python, stepped by worker processes";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[env_artifact::OUTPUT],

@@ -15,7 +15,7 @@ stages_core::settings! {
         pub kind: RewardKind = RewardKind::MeanVariance,
         /// An expression to be the measure, instead of `kind`.
         pub expression: String = String::new(),
-        /// The factor of the reward; 1 where `reward:` is an expression alone.
+        /// The factor of the reward; 1 where `reward:` is only an expression.
         pub scale: f64 = 100.0,
         /// The risk aversion of `mean_variance` and `exponential_utility`.
         pub risk_aversion: f64 = 10.0,

@@ -55,7 +55,7 @@ market_config! {
             /// either, the last `test_fraction` of the dates.
             test,
             /// The fraction of dates (after the features' warm-up) in the test set, if no dates are given. 1
-            /// leaves no training dates: a market for evaluation alone.
+            /// leaves no training dates: a market for evaluation only.
             test_fraction
         }
         /// Observations are clipped at this many standard deviations (features) or units (positions and

@@ -65,7 +65,7 @@ market_config! {
             /// days, or, without `train` either, the last `test_fraction` of the instants of all symbols.
             test,
             /// The fraction of instants in the test set, if no dates are given. 1 leaves no training dates:
-            /// an environment for evaluation alone.
+            /// an environment for evaluation only.
             test_fraction
         }
         /// Observations are clipped at this many standard deviations (columns) or units (positions and
@@ -81,7 +81,7 @@ stages_core::settings! {
         pub kind: TableActionKind = TableActionKind::Discrete,
         /// With `discrete`: the positions to choose from.
         pub positions: Vec<f64> = vec![-1.0, 0.0, 1.0],
-        /// With `continuous` and `weights`: the least position in a symbol; 0 for long positions alone.
+        /// With `continuous` and `weights`: the least position in a symbol; 0 for long positions only.
         pub low: f64 = -1.0,
         /// With `continuous` and `weights`: the greatest position in a symbol.
         pub high: f64 = 1.0,

@@ -155,7 +155,7 @@ pub(super) fn mark(
                     let problem =
                         format!("the prices of {symbol} are in {currency} here and in {other} above");
                     Err(frame.error(row, column, &problem).hint(format!(
-                        "prices of two currencies are no series: `layout: {{ where: \"{column} = {other}\", … }}` \
+                        "prices in two currencies are not one series: `layout: {{ where: \"{column} = {other}\", … }}` \
                         reads the rows of one"
                     )))
                 }

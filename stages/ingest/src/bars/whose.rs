@@ -195,7 +195,7 @@ pub(super) fn tell_symbols(
         .map(|(a, b)| format!("`{a}` and `{b}`"))
         .collect();
     if !pairs.is_empty() {
-        context.warn(format!("symbols differ in case alone: {}", listed(&pairs)), None);
+        context.warn(format!("symbols differ only in case: {}", listed(&pairs)), None);
     }
     let missing: Vec<String> = config
         .symbols

@@ -83,7 +83,7 @@ impl StageKind for OptionChain {
         match (&config.quotes, quoted, columns.contains("last")) {
             (Quotes::FromLast(_), true, _) => {
                 return Err(ConfigProblem::new("quotes", "the files have quotes of their own")
-                    .hint("`from_last` is for files that have closes alone; leave it out"));
+                    .hint("`from_last` is for files that have only closes; leave it out"));
             }
             (Quotes::FromLast(_), false, true) => columns.extend(["bid".to_owned(), "ask".to_owned()]),
             (_, false, false) => {

@@ -49,7 +49,7 @@ stages_core::flat_settings! {
         /// Tuesday. 0 is right only for what is known at the close of the row's own date.
         pub lag: u32 = 1,
         /// The calendar days after a row's date for which it stands where no newer one is known; null for any
-        /// number, 0 for its own date alone.
+        /// number, 0 for its own date only.
         pub max_age: Option<u32>,
         /// The calendar of the days that features have where neither `bars` nor `chain` is connected: its
         /// trading days from a symbol's first row on, until the last row of all is known. Null otherwise.

@@ -38,7 +38,7 @@ impl StageKind for Features {
     type Config = FeaturesConfig;
     const NAME: &'static str = "ingest/features";
     const VERSION: u32 = 3;
-    const ABOUT: &'static str = "factors of one's own from files, as of the days on which they were known";
+    const ABOUT: &'static str = "your own factors from files, as of the days on which they were known";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
         inputs: &[

@@ -45,7 +45,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
             let sides: Vec<String> = side.sides.iter().map(|text| scalar(text)).collect();
             let name = scalar(side.name);
             proposal.layout.push(format!(
-                "where: '{name} in ({})'  # the other rows are no options",
+                "where: '{name} in ({})'  # the other rows are not options",
                 sides.join(", ")
             ));
         }

@@ -84,7 +84,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
             let names: Vec<String> = texts.iter().map(|column| format!("`{}`", column.name)).collect();
             proposal
                 .doubts
-                .push(format!("{} are no numbers, and are left out", names.join(", ")));
+                .push(format!("{} are not numbers, and are left out", names.join(", ")));
         }
         if numbers.is_empty() {
             proposal.missing.push("columns");

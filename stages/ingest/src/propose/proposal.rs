@@ -76,7 +76,7 @@ impl Proposal {
         }
         let ask = |out: &mut String, indent: &str| {
             for question in &self.questions {
-                let _ = writeln!(out, "{indent}# {} (take `{CHOOSE}` away from one line)", question.asked);
+                let _ = writeln!(out, "{indent}# {} (remove `{CHOOSE}` from one line)", question.asked);
                 for (line, meaning) in &question.choices {
                     let _ = writeln!(out, "{indent}{CHOOSE}{line}   # {meaning}");
                 }

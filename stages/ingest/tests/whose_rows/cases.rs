@@ -186,7 +186,7 @@ fn symbols_that_are_there_twice() {
     assert_eq!(found.len(), 3);
     assert_eq!(
         told,
-        "the rows of several symbols are the same: `AAPL` and `aapl`\nsymbols differ in case alone: `AAPL` and \
+        "the rows of several symbols are the same: `AAPL` and `aapl`\nsymbols differ only in case: `AAPL` and \
         `aapl`\nthere are no rows of `BRK.B` (there is `BRK-B`)"
     );
 }

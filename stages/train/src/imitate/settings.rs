@@ -11,7 +11,7 @@ use stages_core::{ConfigProblem, Schedule};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StudentPolicy {
-    /// Hidden layers alone, as in `train/ppo`.
+    /// Hidden layers only, as in `train/ppo`.
     pub mlp: Option<MlpPolicy>,
     /// An LSTM, as in `train/recurrent_ppo`.
     pub lstm: Option<MlpLstmPolicy>,

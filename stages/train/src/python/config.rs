@@ -91,7 +91,7 @@ impl PythonTrainConfig {
         {
             return Err(
                 ConfigProblem::new("kwargs", format!("`{name}` cannot be the name of an argument"))
-                    .hint("such a name is letters, digits and `_`"),
+                    .hint("such a name consists of letters, digits and `_`"),
             );
         }
         self.project().check()?;

@@ -29,7 +29,7 @@ impl StageKind for PythonTrain {
     const NAME: &'static str = "train/python";
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
-        "an algorithm of one's own: a function in Python that trains on the environment";
+        "an algorithm of your own: a function in Python that trains on the environment";
     const NOT_IN_KEY: &'static [&'static str] = &["checkpoint_interval", "time_limit"];
     const WORK_UNITS: Option<&'static str> = Some("total_timesteps");
     const UNTIL: Option<&'static str> = Some("until");

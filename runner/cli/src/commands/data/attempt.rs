@@ -58,7 +58,7 @@ impl Attempt {
     /// A stage for files that nothing reads.
     pub(super) fn refused(name: &str, kind: &str, error: StageError) -> Self {
         Self {
-            why: "nothing reads the files".to_owned(),
+            why: "no reader accepts the files".to_owned(),
             finding: Some(error),
             ..Self::new(name, kind)
         }
@@ -79,7 +79,7 @@ pub(super) fn attempt(
 ) -> Result<Option<Attempt>, Failure> {
     let mut attempts: Vec<Attempt> = Vec::new();
     for candidate in candidates(args, looked)? {
-        // Another kind of stage is proposed where nothing reads the files as the first.
+        // Another kind of stage is proposed where no reader accepts the files as the first.
         let is_other = attempts.first().is_some_and(|first| first.kind != candidate.kind);
         let is_enough = |attempt: &Attempt| attempt.read.is_some() || !questions(&attempt.yaml).is_empty();
         if is_other && attempts.iter().any(is_enough) {
@@ -120,7 +120,7 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
         if !others.is_empty() && args.layout.is_none() && args.table.is_none() {
             let name = &found.layout.name;
             attempt.yaml += &format!(
-                "      # {}, or other data? {} reads them, too (take `{CHOOSE}` away from one line)\n      \
+                "      # {}, or other data? {} reads them, too (remove `{CHOOSE}` from one line)\n      \
                  {CHOOSE}layout: {name}   # {}\n",
                 table.name(),
                 others.join(", "),
@@ -160,7 +160,7 @@ fn candidates(args: &ReadArgs, looked: &Looked) -> Result<Vec<Attempt>, Failure>
         let line = format!("layout: {}", weak.layout.name);
         let mut attempt = known(*table, weak.reason());
         let lines = format!(
-            "      # {}\n      {CHOOSE}{line}   # if that is it\n",
+            "      # {}\n      {CHOOSE}{line}   # if that is right\n",
             weak.layout.about
         );
         attempt.yaml.push_str(&lines);
@@ -318,7 +318,7 @@ fn state_assumptions(attempt: &mut Attempt) {
         }
     }
     if !lines.is_empty() {
-        attempt.yaml += "      # Assumed; write what holds, and take the mark away:\n";
+        attempt.yaml += "      # Assumed; correct it if it is wrong, and remove the mark:\n";
         attempt.yaml += &lines;
     }
 }
@@ -432,11 +432,11 @@ pub(super) fn comment(indent: &str, text: &str) -> String {
     out
 }
 
-/// An error, and the way out, as lines of comment.
+/// An error, and the hint, as lines of comment.
 pub(super) fn finding(indent: &str, error: &StageError) -> String {
     let mut text = comment(indent, &format!("finding: {}", error.message));
     if let Some(hint) = &error.hint {
-        text += &comment(indent, &format!("way out: {hint}"));
+        text += &comment(indent, &format!("hint: {hint}"));
     }
     text
 }

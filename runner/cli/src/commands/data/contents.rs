@@ -36,7 +36,7 @@ pub(super) fn contents(
             let _ = writeln!(out, "\n{rows} rows");
         }
     }
-    out.push_str("\nfirst rows, as they are understood\n");
+    out.push_str("\nfirst rows, as they are read\n");
     for line in first_rows(batches) {
         let _ = writeln!(out, "  {line}");
     }

@@ -131,7 +131,7 @@ pub(super) fn stages(found: &[Found]) -> String {
         if name.contains('_') && found.attempt.kind != "ingest/features" {
             let _ = writeln!(
                 out,
-                "  # `{name}` is of another form than the files before it, and is not used below"
+                "  # `{name}` differs in form from the files before it, and is not used below"
             );
         }
     }
@@ -141,7 +141,7 @@ pub(super) fn stages(found: &[Found]) -> String {
         (None, None, Some(rows)) => (rows, table(rows)),
         (None, None, None) => {
             out.push_str(
-                "  # These alone are nothing to trade: `runner init` with files of bars or option chains beside them\n  \
+                "  # On their own these give nothing to trade: `runner init` with files of bars or option chains beside them\n  \
                  # makes an environment, a training and its evaluation.\n",
             );
             return out;
@@ -155,7 +155,7 @@ pub(super) fn stages(found: &[Found]) -> String {
     let name = &market.attempt.name;
     let why = match market.attempt.read {
         None => Some(format!(
-            "`{name}` does not read its files yet; once it does, take the marks away from these lines"
+            "`{name}` does not read its files yet; once it does, remove the marks from these lines"
         )),
         Some(_) if instants < LEAST => Some(format!(
             "finding: {instants} days of {name} are too few to train and to test on; with {LEAST} or more, take the \
@@ -265,7 +265,7 @@ fn options(chain: &Found, bars: Option<&Found>, with: &Others<'_>) -> String {
     let is_american = classes.into_iter().any(|(_, terms)| terms["exercise"] == "american");
     let is_other = |bars: &&Found| bars.symbols().is_disjoint(&chain.symbols());
     let other = bars.filter(is_other).map(|_| {
-        "  # The bars are of other symbols than the options, and are not used: `--symbol` of `runner init` names the \
+        "  # The bars have other symbols than the options, and are not used: `--symbol` of `runner init` names the \
          symbol of a file.\n"
     });
     let bars = bars.filter(|bars| !is_other(bars));
@@ -403,7 +403,8 @@ fn table(rows: &Found) -> String {
             let choices = (paying.into_iter().map(pays))
                 .chain(traded.into_iter().map(trades))
                 .chain(others.into_iter().map(pays));
-            let mut lines = format!("      # what is paid? (take `{CHOOSE}` away from one line)\n");
+            let mut lines =
+                format!("      # which column is the reward? (remove `{CHOOSE}` from one line)\n");
             for choice in choices.take(CHOICES) {
                 let _ = writeln!(lines, "      {CHOOSE}{choice}");
             }

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 
 /// Write a first pipeline for files of market data.
 ///
-/// Their kinds are found by their contents, as by `runner data inspect`. Questions that the files leave open,
-/// and errors by which they are refused, are comments in the pipeline, with the lines to choose from.
+/// The kind of each file is found from its contents, as by `runner data inspect`. Questions that the files
+/// leave open, and errors that stop them from being read, are comments in it, with lines to choose from.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -147,7 +147,7 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
         true => writeln!(out, "{path} written; next: runner exec {path}"),
         false => writeln!(
             out,
-            "{path} written, with what was found as comments and the lines to choose from; then: runner exec \
+            "{path} written, with findings as comments and lines to choose from; then: runner exec \
              {path}"
         ),
     };

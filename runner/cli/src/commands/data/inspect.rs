@@ -144,7 +144,7 @@ impl Shown {
         if !self.others.is_empty() {
             let _ = writeln!(
                 out,
-                "files of other headers are left out (inspect them by themselves; `runner init` takes all): \
+                "files with other headers are left out (inspect them by themselves; `runner init` takes all): \
                  {}",
                 self.others.join(", ")
             );
@@ -162,7 +162,7 @@ impl Shown {
                 write_candidates(&mut out, looked, 4);
             }
             Some(attempt) => {
-                let _ = writeln!(out, "no layout is known with this header: {header}");
+                let _ = writeln!(out, "no known layout has this header: {header}");
                 write_candidates(&mut out, looked, 3);
                 let _ = writeln!(out, "taken for {} ({}): {}", attempt.name, attempt.kind, attempt.why);
             }
@@ -171,7 +171,7 @@ impl Shown {
         if let Some(err) = self.finding() {
             let _ = writeln!(out, "\nfinding: {}", err.message);
             if let Some(hint) = &err.hint {
-                let _ = writeln!(out, "  way out: {hint}");
+                let _ = writeln!(out, "  hint: {hint}");
             }
         }
         if let Some(attempt) = &self.attempt {
@@ -186,6 +186,8 @@ impl Shown {
                 out.push('\n');
                 out.push_str(&chain::plots(scratch, read)?);
             }
+            // The stage is copied as it stands.
+            out = text::folded(&out);
             let proposed = if attempt.is_proposed { "proposed, to" } else { "to" };
             let _ = write!(out, "\n{proposed} paste below `stages:`\n{}", attempt.yaml);
         }
@@ -214,7 +216,7 @@ fn opening(args: &ReadArgs, looked: &Looked) -> String {
 /// Points to check, and what the rows below were read with.
 fn doubts(out: &mut String, attempt: &Attempt) {
     if !attempt.missing.is_empty() {
-        let _ = writeln!(out, "not found, and needed: {}", attempt.missing.join(", "));
+        let _ = writeln!(out, "missing, but needed: {}", attempt.missing.join(", "));
     }
     for doubt in &attempt.doubts {
         let _ = writeln!(out, "check: {doubt}");
@@ -287,7 +289,7 @@ fn raw(out: &mut String, looked: &Looked) {
     }
     let _ = writeln!(
         out,
-        "columns of the first {} rows, as they stand in the file",
+        "columns of the first {} rows, as they are in the file",
         first.sampled
     );
     for column in &first.columns {

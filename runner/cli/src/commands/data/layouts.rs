@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 #[command(after_help = "\
 Examples:
   runner data layouts
-  runner data layouts coin                         # those that have `coin` in what they are about
+  runner data layouts coin                         # those with `coin` in their description
   runner data layouts optionsdx > my_vendor.yaml   # then `layout: ./my_vendor.yaml` in a stage")]
 pub(crate) struct LayoutsArgs {
     /// A layout's name, or a part of names and descriptions.

@@ -25,7 +25,7 @@ pub(crate) enum TableName {
     Rates,
     /// Corporate actions.
     Actions,
-    /// Factors of one's own, by date.
+    /// Your own factors, by date.
     Factors,
     /// Any other table of numbers.
     Rows,

@@ -99,7 +99,9 @@ impl Scratch {
                 .iter()
                 .find_map(|(name, stage)| Some((name.clone(), inputs(stage, &made)?)));
             let Some((name, inputs)) = ready else {
-                return Err(nowhere(StageError::new("a stage needs one that is not there")));
+                return Err(nowhere(StageError::new(
+                    "a stage needs another one that does not exist",
+                )));
             };
             let stage = waiting.remove(&name).unwrap_or_default();
             let events: Arc<dyn EventSink> = heard.clone();

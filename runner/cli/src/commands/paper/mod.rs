@@ -20,7 +20,7 @@ Examples:
   runner paper open desk-paper --policy desk@champion --capital 1e6
   runner paper run desk-paper
   runner paper show desk-paper
-  runner paper resume desk-paper --why \"a data error, mended\"")]
+  runner paper resume desk-paper --why \"a data error, now fixed\"")]
 pub(crate) enum PaperCommand {
     Open(open::OpenArgs),
     Run(night::RunArgs),

@@ -37,7 +37,7 @@ pub(crate) struct RunArgs {
     /// Read the files in place of the stages' own ones.
     #[arg(long)]
     pub replace: bool,
-    /// Go on though days are missing between what the stages read and the files.
+    /// Go on even if days are missing between what the stages read and the files.
     #[arg(long)]
     pub allow_gap: bool,
     /// The last night to book [default: today].
@@ -63,7 +63,7 @@ pub(super) fn run(session: &Session, args: &RunArgs) -> Result<(), Failure> {
     match session.json {
         true => output::print_json(&json!({ "account": args.name, "entries": entries })),
         false if entries.is_empty() => output::print(&format!(
-            "{}: nothing to book: no night is due until {}, or the data goes no further\n",
+            "{}: nothing to book: no night is due until {}, or the data ends before it\n",
             args.name, nightly.until
         )),
         false => output::print(&entries.iter().map(line).collect::<String>()),
@@ -90,7 +90,7 @@ pub(crate) fn book(
     let archive = session.archive()?;
     let home = archive.store.root();
     let Some(_lock) = lock(home, name)? else {
-        return Err(Failure::usage(format!("another process books the nights of `{name}`"))
+        return Err(Failure::usage(format!("another process is booking nights of `{name}`"))
             .hint("wait for it, or stop it"));
     };
     let mut ledger = Ledger::read(home, name)?;
@@ -115,12 +115,12 @@ pub(crate) fn book(
                 stop.by,
                 stop.why,
                 match stop.by.as_str() {
-                    "max_age" => ", once a newer version is there",
+                    "max_age" => ", once there is a newer version",
                     _ => "",
                 }
             )),
             Entry::Correction(correction) => output::warn(&format!(
-                "{name}: the data of {} was restated ({}); what is booked stays",
+                "{name}: the data of {} was restated ({}); what is booked stays as it is",
                 correction.of, correction.what
             )),
             _ => {}

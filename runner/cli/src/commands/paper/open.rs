@@ -20,7 +20,7 @@ use std::time::Duration;
 ///
 /// The promise is fixed now: the policy plays the validation and test dates of its training once more, with
 /// fills at the next snapshot. Nights are booked by `runner paper run`, or by `then: { paper: NAME }` of a
-/// schedule. An alias is followed: a version that is promoted takes the book over.
+/// schedule. An alias is followed: a newly promoted version takes over the book.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -36,7 +36,7 @@ pub(crate) struct OpenArgs {
     /// The capital, in the currency of the prices [default: that of the environment].
     #[arg(long, value_name = "AMOUNT")]
     pub capital: Option<f64>,
-    /// The date from which on nights count [default: today]. With an earlier one the account walks through
+    /// The first date from which nights count [default: today]. With an earlier one the account walks through
     /// history first, which is told apart.
     #[arg(long, value_name = "DATE")]
     pub from: Option<Date>,
@@ -48,7 +48,7 @@ pub(crate) struct OpenArgs {
     /// `previous` where an alias is followed].
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub beside: Option<Vec<String>>,
-    /// The book on a halt: held as it is, or closed.
+    /// The handling of the book on a halt: held as it is, or closed.
     #[arg(long, value_enum, default_value_t = Halt::Hold)]
     pub halt: Halt,
     /// Halt at a drawdown beyond this fraction.
@@ -60,7 +60,7 @@ pub(crate) struct OpenArgs {
     /// Halt when the training ended longer ago: `60d` [default: the age that the version is registered with].
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub max_age: Option<Duration>,
-    /// The probability that an account whose promise is kept is ever alarmed.
+    /// The probability that an alarm is ever raised on an account that keeps its promise.
     #[arg(long, value_name = "RATE", default_value_t = 0.05)]
     pub false_alarms: f64,
     /// Act as if it were this instant [default: now].
@@ -71,15 +71,15 @@ pub(crate) struct OpenArgs {
 /// The book on a halt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Halt {
-    /// The positions are held; what expires, settles.
+    /// The positions are held; those that expire are settled.
     Hold,
-    /// All that has a quote is closed.
+    /// Everything that has a quote is closed.
     Close,
 }
 
 pub(super) fn open(session: &Session, args: &OpenArgs) -> Result<(), Failure> {
     check_policy_name(&args.name).map_err(|_| {
-        Failure::usage(format!("`{}` is no name of an account", args.name))
+        Failure::usage(format!("`{}` is not a valid account name", args.name))
             .hint("a name begins with a letter, and has letters, digits, `_`, `-` and `.`")
     })?;
     let limits = limits(args)?;
@@ -87,7 +87,7 @@ pub(super) fn open(session: &Session, args: &OpenArgs) -> Result<(), Failure> {
     let home = archive.store.root();
     if Ledger::find(home, &args.name)?.is_some() {
         return Err(Failure::usage(format!("there is an account `{}`", args.name))
-            .hint("take another name; a ledger is never begun anew"));
+            .hint("choose another name; a ledger is never restarted"));
     }
     let now = clock_at(args.now).now();
     let opening = Opening {
@@ -121,7 +121,7 @@ pub(super) fn open(session: &Session, args: &OpenArgs) -> Result<(), Failure> {
     }
     let Some(_lock) = lock(home, &args.name)? else {
         return Err(
-            Failure::usage(format!("another process opens `{}`", args.name)).hint("take another name")
+            Failure::usage(format!("another process is opening `{}`", args.name)).hint("choose another name")
         );
     };
     Ledger::create(home, opened.clone())?;
@@ -154,16 +154,18 @@ fn limits(args: &OpenArgs) -> Result<BTreeMap<String, f64>, Failure> {
     for (name, option, value, most) in given {
         let Some(value) = value else { continue };
         if !(value > 0.0 && value <= most) {
-            return Err(Failure::usage(format!("`{option} {value}` is no limit")).hint(format!(
-                "give a number above 0{}",
-                if most == 1.0 { ", at most 1" } else { "" }
-            )));
+            return Err(
+                Failure::usage(format!("`{option} {value}` is not a valid limit")).hint(format!(
+                    "give a number above 0{}",
+                    if most == 1.0 { ", at most 1" } else { "" }
+                )),
+            );
         }
         limits.insert(name.to_owned(), value);
     }
     if !(args.false_alarms > 0.0 && args.false_alarms <= 0.5) {
         return Err(
-            Failure::usage(format!("`--false-alarms {}` is no rate", args.false_alarms)).hint(
+            Failure::usage(format!("`--false-alarms {}` is not a valid rate", args.false_alarms)).hint(
                 "give one above 0, at most 0.5: 0.05 is one of twenty accounts that keep their promise",
             ),
         );

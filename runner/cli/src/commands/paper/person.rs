@@ -45,7 +45,7 @@ fn add(
     let archive = session.archive()?;
     let home = archive.store.root();
     let Some(_lock) = lock(home, name)? else {
-        return Err(Failure::usage(format!("another process books the nights of `{name}`"))
+        return Err(Failure::usage(format!("another process is booking nights of `{name}`"))
             .hint("try again when it is done"));
     };
     let mut ledger = Ledger::read(home, name)?;
@@ -54,7 +54,7 @@ fn add(
             .hint("`runner paper open` opens another one"));
     }
     let night = ledger.last_night().cloned().ok_or_else(|| {
-        Failure::usage(format!("`{name}` has no night yet"))
+        Failure::usage(format!("`{name}` has no booked night yet"))
             .hint("`runner paper run` books the first one; the capital is given when it is opened")
     })?;
     let entry = entry(&ledger, &night)?;
@@ -88,7 +88,7 @@ pub(super) fn halt(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
 pub(super) fn resume(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
     let entry = |ledger: &Ledger, night: &Night| match ledger.stopped() {
         None => Err(Failure::usage(format!("`{}` is not halted", args.name))
-            .hint("`runner paper show` tells where it stands")),
+            .hint("`runner paper show` shows its state")),
         Some(_) => Ok(Entry::Resumed(stop(night, &args.why))),
     };
     add(session, &args.name, entry, "resumed")
@@ -110,7 +110,7 @@ pub(super) fn close(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
 
 pub(super) fn transfer(session: &Session, args: &AmountArgs, sign: f64) -> Result<(), Failure> {
     if !(args.amount.is_finite() && args.amount > 0.0) {
-        return Err(Failure::usage(format!("{} is no amount", args.amount))
+        return Err(Failure::usage(format!("{} is not a valid amount", args.amount))
             .hint("give one above 0; `deposit` adds it, `withdraw` takes it"));
     }
     let amount = sign * args.amount;
@@ -138,7 +138,7 @@ pub(super) fn transfer(session: &Session, args: &AmountArgs, sign: f64) -> Resul
                 "{:.2} is more than {MOST} times the net asset value of {:.2}",
                 args.amount, book.nav
             ))
-            .hint("deposit it in parts, if it is meant"));
+            .hint("if it is right, deposit it in parts"));
         }
         let free = free.max(0.0);
         if amount < 0.0 && -amount >= free {

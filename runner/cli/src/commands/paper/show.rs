@@ -153,7 +153,7 @@ pub(super) fn page(ledger: &Ledger, last: usize) -> String {
     ));
     let is_over = ledger.is_over();
     out.push_str(&match is_over {
-        true => "decided: nothing that is traded any more\n".to_owned(),
+        true => "decided: nothing that is still traded\n".to_owned(),
         false => format!("decided: {}\n", night.action),
     });
     out.push_str(&positions(&night.book.positions));

@@ -47,7 +47,7 @@ pub(crate) struct PolicyActArgs {
     /// far.
     #[arg(long)]
     pub replace: bool,
-    /// Decide though days are missing between what the stages read and the files.
+    /// Decide even if days are missing between what the stages read and the files.
     #[arg(long)]
     pub allow_gap: bool,
     /// The positions that are held: a file (CSV or JSON), `none`, or `played` for those that the policy would
@@ -65,14 +65,14 @@ pub(crate) struct PolicyActArgs {
     /// files.
     #[arg(long, value_name = "DATE")]
     pub at: Option<String>,
-    /// The date from which on the policy plays, which builds up its memory and its account; by default its
+    /// The date from which the policy plays, which builds up its memory and its account; by default its
     /// first test date.
     #[arg(long, value_name = "DATE")]
     pub from: Option<String>,
     /// The world (symbol) to decide in, where the environment has several.
     #[arg(long, value_name = "NAME")]
     pub world: Option<String>,
-    /// Also draw an action with this seed; its orders are shown in place of those of the likeliest one.
+    /// Also draw an action with this seed; its orders are shown instead of those of the likeliest one.
     #[arg(long, value_name = "SEED")]
     pub sample: Option<u64>,
     /// Refuse a policy whose training ended longer before the decision: `30d`. By default the age that it was
@@ -166,7 +166,7 @@ fn moment(text: &str) -> Result<SnapshotTime, Failure> {
         return Ok(SnapshotTime::of_day(date));
     }
     let instant: DateTime<Utc> = text.parse().map_err(|_| {
-        Failure::usage(format!("`{text}` is neither a day nor an instant"))
+        Failure::usage(format!("`{text}` is neither a date nor a time"))
             .hint("write `--at 2024-01-19`, or `--at 2024-01-19T15:45:00Z`")
     })?;
     Ok(SnapshotTime {

@@ -39,7 +39,7 @@ pub(crate) struct PolicyRegisterArgs {
     /// Also point this alias to it.
     #[arg(long)]
     pub alias: Option<String>,
-    /// The age from which on it may not act: the time from the last date that it was trained on to a
+    /// The age from which it may no longer act: the time from the last date that it was trained on to a
     /// decision. `30d`.
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub max_age: Option<Duration>,
@@ -275,7 +275,7 @@ pub(super) fn show(session: &Session, name: &str) -> Result<(), Failure> {
     );
     out.push_str(&about(&read));
     if stage.is_none() {
-        out.push_str("its run is not in the history here\n");
+        out.push_str("its run is not in this history\n");
     }
     let rows: Vec<Vec<String>> = figures
         .headline

@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 /// A night that is done is not run again; missed nights are made up for as `catch_up` says; nights that
 /// failed, or whose data was late, are run again. Where another process runs the nights of a pipeline, it
 /// says so and exits. Exit codes: 0 if nothing is left to do, 1 if a night failed or its data is late, 2 if
-/// more nights were missed than are made up for unasked.
+/// more nights were missed than are made up for without asking.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Examples:
@@ -54,10 +54,10 @@ pub(crate) struct RunDueArgs {
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = age)]
     pub retry_after: Duration,
     /// Make up for at most so many missed nights. By default for 10 where no night was run yet, and later for
-    /// those of the last 31 days; more are asked about on a terminal, and refused elsewhere.
+    /// those of the last 31 days; more are confirmed on a terminal, and refused elsewhere.
     #[arg(long, value_name = "N|all", value_parser = catch_up)]
     pub catch_up: Option<usize>,
-    /// Ask nothing: `--catch-up all`.
+    /// Ask nothing, as with `--catch-up all`.
     #[arg(short, long, conflicts_with = "catch_up")]
     pub yes: bool,
 }
@@ -161,7 +161,7 @@ fn may_catch_up(
         false => None,
     };
     answer.ok_or_else(|| {
-        Failure::usage(format!("{what}, and at most {most} are made up for unasked")).hint(
+        Failure::usage(format!("{what}, and at most {most} are made up for without asking")).hint(
             "`--catch-up all` makes up for all of them; a later `from:`, or `catch_up: latest`, of the \
             schedule leaves them out",
         )
@@ -455,7 +455,7 @@ impl Work for PipelineWork<'_> {
             RunStatus::Done => RunEnd { status, why: None },
             _ if is_over => RunEnd {
                 status: RunStatus::Failed,
-                why: Some(format!("its `timeout` of {limit} s is over")),
+                why: Some(format!("its `timeout` of {limit} s has passed")),
             },
             _ => RunEnd {
                 status,

@@ -45,7 +45,7 @@ impl Call {
         match texts.iter().find(|text| text.contains(['\n', '\r', '\0'])) {
             None => Ok(call),
             Some(text) => Err(Failure::usage(format!("`{}` has a line break", text.escape_debug()))
-                .hint("no timer can name such a file: rename it")),
+                .hint("a timer cannot refer to such a file: rename it")),
         }
     }
 

@@ -28,7 +28,7 @@ pub(super) fn stop(session: &Session, args: &SearchStopArgs) -> Result<(), Failu
     let id = &header.id;
     if !view.is_running {
         return Err(Failure::usage(format!("the search `{id}` is not running"))
-            .hint(format!("`runner search show {id}` shows what came of it")));
+            .hint(format!("`runner search show {id}` shows its results")));
     }
     let path = stop_file(&home, id);
     std::fs::write(&path, "").map_err(Failure::at("cannot write", &path))?;
@@ -37,8 +37,8 @@ pub(super) fn stop(session: &Session, args: &SearchStopArgs) -> Result<(), Failu
         return output::print_json(&json!({ "search": id, "jobs_under_way": under_way }));
     }
     output::print(&format!(
-        "search {id} is asked to end: {} under way will end first, no other starts\n\
-        `runner exec {}` goes on with it later\n",
+        "search {id} was asked to stop: {} in progress will finish first, and no other will start\n\
+        `runner exec {}` resumes it later\n",
         text::count(under_way, "job"),
         header.file.display()
     ))

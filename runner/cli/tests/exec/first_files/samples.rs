@@ -309,7 +309,7 @@ pub(super) fn messy() -> Vec<Sample> {
             "chain.csv",
             chain,
             "ingest/option_chain",
-            &["1440 rows read", "the other rows are no options"],
+            &["1440 rows read", "the other rows are not options"],
         ),
         of(
             "swapped.csv",

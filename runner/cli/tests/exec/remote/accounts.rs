@@ -33,7 +33,7 @@ fn ledgers_are_pushed_and_pulled_with_the_store() {
     let ours = of("first");
     for args in [&["cache", "pull", "--all"][..], &["cache", "push"]] {
         let refused = site.run("first", args);
-        let told = "account a: not changed: here and in the remote it went on differently, from line 5 on";
+        let told = "account a: not changed: the copies here and in the remote have diverged, from line 5 on";
         assert!(refused.stdout.contains(told), "{}", refused.text());
     }
     assert_eq!(of("first"), ours);

@@ -25,7 +25,7 @@ pub(crate) fn read(
     if over.is_empty() {
         problems.add(
             tree.entry("over").map_or(tree.spot, |(key, _)| key.spot),
-            "`search` is over no settings",
+            "`search` names no settings to search",
             "write `over: { STAGE.with.KEY: { log: [1e-5, 1e-2] } }`",
         );
     }
@@ -186,7 +186,7 @@ impl Names<'_> {
                 0 => suggest(&name, "parameters", params.iter().map(|(param, _)| param.name.as_str())),
                 _ => format!("write `STAGE.needs.{name}`: {} have this port", list(having)),
             };
-            return problems.fail(key.spot, format!("`{name}` is no setting of the pipeline"), hint);
+            return problems.fail(key.spot, format!("`{name}` is not a setting of the pipeline"), hint);
         };
         let Some(found) = stages.iter().find(|known| known.key.name == stage) else {
             let known = stages.iter().map(|stage| stage.key.name.as_str());

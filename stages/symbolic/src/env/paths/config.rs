@@ -18,11 +18,11 @@ pub struct PathConfig {
     pub max_actions: u32 = 200,
     /// The queries of training.
     pub queries: TrainingQueries = TrainingQueries::default(),
-    /// In training, the probability with which each edge of a state is left out, drawn anew for each step
+    /// In training, the probability with which each edge of a state is left out, drawn again for each step
     /// (after the action dropout of Lin et al., 2018). Staying and the edges to the answer are kept, and so
     /// are all edges where else no action would be left.
     pub edge_dropout: f64 = 0.0,
-    /// If false, states and candidates show relations alone: what is learned holds for all entities.
+    /// If false, states and candidates show only relations: what is learned holds for all entities.
     pub show_entities: bool = true,
     /// In training, what ends at other entities than the answer earn by an embedding of the graph's facts;
     /// nothing where it is not given.
