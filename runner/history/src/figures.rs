@@ -23,7 +23,8 @@ fn artifact(stage: &StageRun, store: &Store) -> Option<Artifact> {
     store.artifact(*stage.outputs.get("metrics")?).ok()
 }
 
-fn lines(artifact: &Artifact, store: &Store) -> Option<BTreeMap<String, Curve>> {
+/// The curves of an artifact of metrics; `None` if it has none that can be read.
+pub fn curves_of(artifact: &Artifact, store: &Store) -> Option<BTreeMap<String, Curve>> {
     let blob = store.blob(artifact.entry("metrics.jsonl")?.blob).ok()?;
     let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
     for line in blob.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -45,7 +46,7 @@ pub(crate) fn summary_of(artifact: &Artifact) -> BTreeMap<String, f64> {
 
 /// The curves of a stage's `metrics` artifact; `None` if there is no readable artifact.
 pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>> {
-    lines(&artifact(stage, store)?, store)
+    curves_of(&artifact(stage, store)?, store)
 }
 
 /// The summary of a stage's `metrics` artifact; `None` if there is no readable artifact. Costs one small
@@ -61,7 +62,7 @@ pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>>
 /// If the artifact cannot be read.
 pub fn final_values(store: &Store, metrics: ArtifactDigest) -> cache::Result<BTreeMap<String, f64>> {
     let artifact = store.artifact(metrics)?;
-    let curves = lines(&artifact, store).unwrap_or_default();
+    let curves = curves_of(&artifact, store).unwrap_or_default();
     let last = |(name, points): (String, Curve)| Some((name, points.last()?.1));
     let mut values: BTreeMap<String, f64> = curves.into_iter().filter_map(last).collect();
     let summary = artifact.meta["summary"].as_object().into_iter().flatten();
@@ -88,7 +89,7 @@ impl Figures {
         let artifact = artifact(stage, store);
         let summary = artifact.as_ref().map(summary_of).unwrap_or_default();
         let mut curves = artifact
-            .and_then(|artifact| lines(&artifact, store))
+            .and_then(|artifact| curves_of(&artifact, store))
             .unwrap_or_default();
         for (name, reported) in &stage.metrics {
             let points = || {

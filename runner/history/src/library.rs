@@ -185,7 +185,19 @@ impl Library {
         Ok(found.into_iter().map(chosen).collect())
     }
 
-    fn marks_of(&self, run: &Run) -> &Marks {
+    /// The values of keys for some of the runs, in their order; empty where a run has none.
+    pub fn cells(&self, runs: &[&Run], keys: &[Key], store: Option<&Store>) -> Vec<Vec<Cell>> {
+        let now = SystemTime::now().into();
+        let summaries = store.map(Summaries::new);
+        let cells = |run: &&Run| {
+            let subject = Subject::new(run, self.marks_of(run), &self.runs, summaries.as_ref(), now);
+            keys.iter().map(|key| query::value(key, &subject)).collect()
+        };
+        runs.iter().map(cells).collect()
+    }
+
+    /// The marks of a run.
+    pub fn marks_of(&self, run: &Run) -> &Marks {
         self.marks.of.get(&run.id).unwrap_or(&self.none)
     }
 }

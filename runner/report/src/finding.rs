@@ -234,7 +234,7 @@ pub fn finding(store: &Store, artifact: &Artifact) -> String {
 
 /// The answers of the first evaluations of a run that have one, a sentence each, with the stage in front where
 /// there are several.
-pub(crate) fn answers(run: &Run, store: &Store, most: usize) -> Vec<String> {
+pub fn answers(run: &Run, store: &Store, most: usize) -> Vec<String> {
     let stages = run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/"));
     let found = stages.filter_map(|stage| {
         let values = figures_of(stage, store)?;

@@ -110,7 +110,11 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         .collect();
     for (cell, class) in head.iter().zip(&classes) {
         let name = escape(cell).replace('_', "_<wbr>");
-        out.push_str(&format!("<th class=\"{class}\">{name}</th>"));
+        // A head without a name is no head to a screen reader.
+        match name.is_empty() {
+            true => out.push_str("<td></td>"),
+            false => out.push_str(&format!("<th class=\"{class}\">{name}</th>")),
+        }
     }
     out.push_str("</tr></thead><tbody>");
     for row in rows {

@@ -94,7 +94,7 @@ fn head(text: &str, lines: usize) -> String {
     shown.join("\n")
 }
 
-fn first_batch(store: &Store, entry: &Entry) -> Result<Option<RecordBatch>, Failure> {
+pub(crate) fn first_batch(store: &Store, entry: &Entry) -> Result<Option<RecordBatch>, Failure> {
     let blob = store.blob(entry.blob)?;
     let damaged = |err| Failure::caused(format!("`{}` is not an Arrow file", entry.path), &err);
     let reader = FileReader::try_new(Cursor::new(blob), None).map_err(damaged)?;
@@ -133,7 +133,7 @@ fn table_preview(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
     }
 }
 
-fn type_name(ty: &arrow_schema::DataType) -> String {
+pub(crate) fn type_name(ty: &arrow_schema::DataType) -> String {
     use arrow_schema::DataType;
     match ty {
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "text".to_owned(),

@@ -12,8 +12,22 @@ const MOST_DRAWN: usize = 60;
 /// The width from which a drawing shrinks with the page.
 const BROAD: f64 = 620.0;
 
+/// What the box of a stage shows besides its name and status, and where it leads.
+#[derive(Default)]
+pub struct BoxLook {
+    /// The second line; that of the stage's kind if there is none.
+    pub note: Option<String>,
+    /// The address of the stage's page.
+    pub href: Option<String>,
+}
+
 /// The graph of stages as an inline SVG.
 pub fn stage_graph(run: &Run) -> String {
+    stage_graph_with(run, &|_| BoxLook::default())
+}
+
+/// The graph of stages as an inline SVG, whose boxes of one stage look and link as `look` says.
+pub fn stage_graph_with(run: &Run, look: &dyn Fn(&StageRun) -> BoxLook) -> String {
     let by: [fn(&StageRun) -> String; 3] = [
         |stage| stage.id.clone(),
         |stage| stage.stage.clone(),
@@ -29,15 +43,22 @@ pub fn stage_graph(run: &Run) -> String {
     if nodes.names.len() > MOST_DRAWN {
         return format!("<p class=\"dim\">{} stages, too many to draw.</p>\n", run.stages.len());
     }
-    let drawing = svg::draw(&nodes.drawn(run), &nodes.graph(run));
+    let drawn = nodes.drawn(run, look);
+    // The children of an image are not reached by keyboard.
+    let role = if drawn.iter().any(|node| node.href.is_some()) {
+        "group"
+    } else {
+        "img"
+    };
+    let drawing = svg::draw(&drawn, &nodes.graph(run));
     // A broad drawing shrinks no further than its texts can be read; a narrow one keeps its size.
     let size = match drawing.width > BROAD {
         true => " class=\"dag broad\"".to_owned(),
         false => format!(" class=\"dag\" width=\"{}\"", drawing.width),
     };
     format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg{size} viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of \
-        stages\">{}</svg></div>\n",
+        "<div class=\"wide\" tabindex=\"0\"><svg{size} viewBox=\"0 0 {} {}\" role=\"{role}\" \
+        aria-label=\"graph of stages\">{}</svg></div>\n",
         drawing.width, drawing.height, drawing.elements
     )
 }
@@ -72,7 +93,7 @@ fn boxes(run: &Run, by: fn(&StageRun) -> String) -> Boxes {
 }
 
 impl Boxes {
-    fn drawn(&self, run: &Run) -> Vec<SvgNode> {
+    fn drawn(&self, run: &Run, look: &dyn Fn(&StageRun) -> BoxLook) -> Vec<SvgNode> {
         let mut within: Vec<Vec<&StageRun>> = vec![Vec::new(); self.names.len()];
         for (stage, &at) in run.stages.iter().zip(&self.of) {
             within[at].push(stage);
@@ -81,15 +102,20 @@ impl Boxes {
             .iter()
             .zip(&within)
             .map(|(name, stages)| match stages.as_slice() {
-                [stage] => SvgNode {
-                    id: stage.id.clone(),
-                    note: stage.kind.clone(),
-                    class: status_of(stage).to_owned(),
-                },
+                [stage] => {
+                    let look = look(stage);
+                    SvgNode {
+                        id: stage.id.clone(),
+                        note: look.note.unwrap_or_else(|| stage.kind.clone()),
+                        class: status_of(stage).to_owned(),
+                        href: look.href,
+                    }
+                }
                 _ => SvgNode {
                     id: format!("{name} ×{}", stages.len()),
                     note: counts(stages),
                     class: together(stages).to_owned(),
+                    href: None,
                 },
             })
             .collect()

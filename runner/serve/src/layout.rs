@@ -1,5 +1,6 @@
-//! The frame of every page.
+//! The frame of every page: the navigation with the state of things, and the content.
 
+use crate::pulse::Pulse;
 use runner_engine::Failure;
 use runner_report::chart;
 use runner_report::html::{self, escape};
@@ -13,15 +14,87 @@ pub(crate) fn style() -> String {
 /// The script of every page.
 pub(crate) const SCRIPT: &str = include_str!("live.js");
 
-/// The pages in the navigation: address and name.
-const PAGES: [(&str, &str); 7] = [
-    ("/", "Runs"),
-    ("/searches", "Searches"),
-    ("/schedule", "Schedule"),
-    ("/policies", "Policies"),
-    ("/paper", "Paper"),
-    ("/data", "Data"),
-    ("/cache", "Cache"),
+/// A page in the navigation.
+struct Entry {
+    address: &'static str,
+    name: &'static str,
+    /// The path of its icon, in a box of 16 × 16.
+    icon: &'static str,
+    /// What its badge says, if it has one now.
+    badge: fn(&Pulse) -> Option<Badge>,
+}
+
+/// A number beside a page in the navigation.
+struct Badge {
+    class: &'static str,
+    text: String,
+}
+
+fn none(_: &Pulse) -> Option<Badge> {
+    None
+}
+
+const PAGES: [Entry; 8] = [
+    Entry {
+        address: "/",
+        name: "Overview",
+        icon: "M2 2h5v6H2zM9 2h5v4H9zM9 8h5v6H9zM2 10h5v4H2z",
+        badge: none,
+    },
+    Entry {
+        address: "/runs",
+        name: "Runs",
+        icon: "M2 4h2M6 4h8M2 8h2M6 8h8M2 12h2M6 12h8",
+        badge: |pulse| {
+            let text = format!("{} running", pulse.running);
+            (pulse.running > 0).then_some(Badge {
+                class: "running",
+                text,
+            })
+        },
+    },
+    Entry {
+        address: "/searches",
+        name: "Searches",
+        icon: "M11 7a4 4 0 1 1-8 0a4 4 0 1 1 8 0M10 10l4 4",
+        badge: none,
+    },
+    Entry {
+        address: "/schedule",
+        name: "Schedule",
+        icon: "M2 4h12v10H2zM2 7h12M5 2v3M11 2v3",
+        badge: |pulse| {
+            let text = format!("{} failed", pulse.failed_nights);
+            (pulse.failed_nights > 0).then_some(Badge { class: "failed", text })
+        },
+    },
+    Entry {
+        address: "/policies",
+        name: "Policies",
+        icon: "M8 2l2 4l4 .5l-3 3l.8 4.5L8 12l-4 2l.8-4.500l-3-3L6 6z",
+        badge: none,
+    },
+    Entry {
+        address: "/paper",
+        name: "Paper",
+        icon: "M2 13h12M3 10l3-4l3 2l4-5",
+        badge: |pulse| {
+            let text = format!("{} halted", pulse.halted_accounts);
+            (pulse.halted_accounts > 0).then_some(Badge { class: "failed", text })
+        },
+    },
+    Entry {
+        address: "/data",
+        name: "Data",
+        icon: "M3 4c0-2 10-2 10 0v8c0 2-10 2-10 0zM3 4c0 2 10 2 10 0M3 8c0 2 10 2 10 0",
+        badge: none,
+    },
+    Entry {
+        address: "/cache",
+        name: "Cache",
+        icon: "M2 3h12v3H2zM3 6v7h10V6M6 9h4",
+        badge: none,
+    },
 ];
 
 /// A page: its title and its body.
@@ -59,19 +132,25 @@ impl Page {
         Self::new("Error", "", body)
     }
 
-    /// The page as an HTML document.
-    pub(crate) fn html(&self) -> String {
-        let links: Vec<String> = PAGES
-            .iter()
-            .map(|(address, name)| {
-                let current = if *address == self.within {
-                    " aria-current=\"page\""
-                } else {
-                    ""
-                };
-                format!("<a href=\"{address}\"{current}>{name}</a>")
-            })
-            .collect();
+    /// The page as an HTML document; `pulse` is the state of the home.
+    pub(crate) fn html(&self, pulse: &Pulse) -> String {
+        let entry = |entry: &Entry| {
+            let current = match entry.address == self.within {
+                true => " aria-current=\"page\"",
+                false => "",
+            };
+            let badge = (entry.badge)(pulse).map(|Badge { class, text }| {
+                format!(" <span class=\"badge {class}\">{}</span>", escape(&text))
+            });
+            format!(
+                "<li><a href=\"{}\"{current}><svg class=\"icon\" viewBox=\"0 0 16 16\" \
+                aria-hidden=\"true\"><path d=\"{}\"/></svg><span>{}</span>{}</a></li>",
+                entry.address,
+                entry.icon,
+                entry.name,
+                badge.unwrap_or_default()
+            )
+        };
         let live = self
             .live
             .as_ref()
@@ -88,12 +167,12 @@ impl Page {
                 }
             ),
             &format!(
-                "<body{}><a class=\"skip\" href=\"#content\">To the \
-                 content</a><header><strong>runner</strong><nav aria-label=\"pages\">{}</nav>\
+                "<body class=\"pages\"{}><a class=\"skip\" href=\"#content\">To the content</a><header><a \
+                 class=\"brand\" href=\"/\">runner</a><nav aria-label=\"Pages\"><ul>{}</ul></nav>\
                  <span id=\"connection\" role=\"status\"></span></header>\n<main \
                  id=\"content\">\n{}</main></body>",
                 live.unwrap_or_default(),
-                links.join(" "),
+                PAGES.iter().map(entry).collect::<String>(),
                 self.body
             ),
         )

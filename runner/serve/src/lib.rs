@@ -11,6 +11,10 @@
 //! site.rs        the home that is served; what the program gives the server
 //! access.rs      who may connect: hosts, the token, requests from other sites
 //! layout.rs      the frame of every page; style.css and live.js beside it
+//! parts.rs       what pages are made of: cards, chips, tables whose heads sort them
+//! pulse.rs       the state of the home in the navigation
+//! calendar.rs    days as a calendar
+//! answer.rs      the answer of a run, its main figure and its curve
 //! live.rs        fragments of pages that change, rendered once for all their watchers
 //! control.rs     starts and cancels runs
 //! nights.rs      runs the nights of scheduled pipelines
@@ -18,11 +22,15 @@
 //! ```
 
 mod access;
+mod answer;
+mod calendar;
 mod control;
 mod layout;
 mod live;
 mod nights;
 mod pages;
+mod parts;
+mod pulse;
 mod server;
 mod site;
 

@@ -5,7 +5,8 @@ use crate::control;
 use crate::layout::{self, Page, run_address, search_address};
 use crate::live::{Hub, Source};
 use crate::nights::Nights;
-use crate::pages::{self, LiveRunPage, LiveRuns, LiveSearch, Wanted};
+use crate::pages::{self, LiveOverview, LiveRunPage, LiveRuns, LiveSearch, Part, Wanted};
+use crate::pulse::{Heart, Pulse};
 use crate::site::{Server, Site};
 use axum::Router;
 use axum::extract::{Form, Path as InPath, Query, Request, State};
@@ -61,6 +62,8 @@ pub fn serve(
         allow_run: server.allow_run,
         access: Arc::new(access),
         hub: Hub::default(),
+        heart: Heart::default(),
+        days: pages::Days::default(),
     };
     let stop = server.stop;
     let nights = match server.schedule.as_slice() {
@@ -97,7 +100,9 @@ async fn stopped(stop: &AtomicBool) {
 
 fn router(site: Site) -> Router {
     Router::new()
-        .route("/", get(runs))
+        .route("/", get(overview))
+        .route("/runs", get(runs))
+        .route("/spark.svg", get(spark))
         .route("/runs/{run}", get(run))
         .route("/runs/{run}/report", get(run_report))
         .route("/runs/{run}/cancel", post(cancel))
@@ -118,6 +123,7 @@ fn router(site: Site) -> Router {
             page(|site| may_run(site).and_then(|()| pages::pipelines(site))),
         )
         .route("/start", post(start))
+        .route("/events/overview", get(overview_events))
         .route("/events/runs", get(runs_events))
         .route("/events/runs/{run}", get(run_events))
         .route("/events/searches/{search}", get(search_events))
@@ -177,27 +183,69 @@ async fn answer<R: IntoResponse + Send + 'static>(
     }
 }
 
-/// The route of a page without parameters.
-fn page(render: fn(&Site) -> Result<Page, Failure>) -> MethodRouter<Site> {
-    get(move |State(site): State<Site>| answer(move || render(&site)))
+/// Renders a page in the frame of the site, or the page of its failure.
+async fn shown(site: Site, render: impl FnOnce(&Site) -> Result<Page, Failure> + Send + 'static) -> Response {
+    answer(move || {
+        let page = render(&site);
+        let pulse = site.heart.pulse(&site);
+        Ok(match page {
+            Ok(page) => Html(page.html(&pulse)).into_response(),
+            Err(failure) => failed_within(&failure, &pulse),
+        })
+    })
+    .await
 }
 
-impl IntoResponse for Page {
-    fn into_response(self) -> Response {
-        Html(self.html()).into_response()
-    }
+/// The route of a page without parameters.
+fn page(render: fn(&Site) -> Result<Page, Failure>) -> MethodRouter<Site> {
+    get(move |State(site): State<Site>| shown(site, render))
 }
 
 fn failed(failure: &Failure) -> Response {
+    failed_within(failure, &Pulse::default())
+}
+
+fn failed_within(failure: &Failure, pulse: &Pulse) -> Response {
     let status = match failure.code {
         exit::WRONG_USAGE => StatusCode::NOT_FOUND,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, Html(Page::failure(failure).html())).into_response()
+    (status, Html(Page::failure(failure).html(pulse))).into_response()
 }
 
-async fn runs(State(site): State<Site>, Query(wanted): Query<Wanted>) -> Response {
-    answer(move || Ok(pages::runs(&site, &wanted))).await
+/// The overview; a query is that of an address of the list of runs from when it was the first page.
+async fn overview(State(site): State<Site>, uri: Uri) -> Response {
+    match uri.query() {
+        Some(query) if !query.is_empty() => {
+            (StatusCode::PERMANENT_REDIRECT, [(LOCATION, format!("/runs?{query}"))]).into_response()
+        }
+        _ => shown(site, pages::overview).await,
+    }
+}
+
+async fn runs(State(site): State<Site>, uri: Uri) -> Response {
+    let wanted = Wanted::read(uri.query().unwrap_or_default());
+    shown(site, move |site| Ok(pages::runs(site, &wanted))).await
+}
+
+/// Draws the first of some artifacts that has a curve. What an artifact holds never changes.
+async fn spark(State(site): State<Site>, uri: Uri) -> Response {
+    let query = uri.query().unwrap_or_default().to_owned();
+    answer(move || {
+        let store = site.store()?;
+        let pairs = url::form_urlencoded::parse(query.as_bytes());
+        let digests = pairs
+            .filter(|(key, _)| key == "of")
+            .filter_map(|(_, digest)| digest.parse().ok());
+        let mut curves =
+            digests.filter_map(|digest| report::spark_curve(&store, &store.artifact(digest).ok()?));
+        let headers = [
+            (CONTENT_TYPE, "image/svg+xml"),
+            (CACHE_CONTROL, "private, max-age=31536000, immutable"),
+        ];
+        Ok((headers, report::spark_svg(&curves.next().unwrap_or_default())))
+    })
+    .await
 }
 
 #[derive(Deserialize)]
@@ -211,18 +259,26 @@ async fn run(
     InPath(name): InPath<String>,
     Query(query): Query<RunQuery>,
 ) -> Response {
-    answer(move || pages::run(&site, &site.run(&name)?, query.stages == "all")).await
+    shown(site, move |site| {
+        pages::run(site, &site.run(&name)?, query.stages == "all")
+    })
+    .await
 }
 
 async fn stage(State(site): State<Site>, InPath((run, stage)): InPath<(String, String)>) -> Response {
-    answer(move || pages::stage(&site, &site.run(&run)?, &stage)).await
+    shown(site, move |site| pages::stage(site, &site.run(&run)?, &stage)).await
 }
 
 async fn artifact(
     State(site): State<Site>,
     InPath((run, stage, output)): InPath<(String, String, String)>,
+    uri: Uri,
 ) -> Response {
-    answer(move || pages::artifact(&site, &site.run(&run)?, &stage, &output)).await
+    let part = Part::read(uri.query().unwrap_or_default());
+    shown(site, move |site| {
+        pages::artifact(site, &site.run(&run)?, &stage, &output, part)
+    })
+    .await
 }
 
 /// Returns the report, which is rendered first if it does not exist.
@@ -335,7 +391,17 @@ async fn start(State(site): State<Site>, headers: HeaderMap, Form(form): Form<St
     change(site, &headers, &secret, start).await
 }
 
-async fn runs_events(State(site): State<Site>, Query(wanted): Query<Wanted>) -> Response {
+async fn overview_events(State(site): State<Site>) -> Response {
+    answer(move || {
+        site.hub
+            .clone()
+            .watch("/", move || Ok(Box::new(LiveOverview::new(site))))
+    })
+    .await
+}
+
+async fn runs_events(State(site): State<Site>, uri: Uri) -> Response {
+    let wanted = Wanted::read(uri.query().unwrap_or_default());
     let (hub, name) = (site.hub.clone(), wanted.address());
     answer(move || hub.watch(&name, move || Ok(Box::new(LiveRuns::new(site, wanted))))).await
 }
@@ -350,11 +416,11 @@ async fn run_events(State(site): State<Site>, InPath(name): InPath<String>) -> R
 }
 
 async fn search(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
-    answer(move || pages::search(&site, &name)).await
+    shown(site, move |site| pages::search(site, &name)).await
 }
 
 async fn paper(State(site): State<Site>, InPath(account): InPath<String>) -> Response {
-    answer(move || pages::paper(&site, &account)).await
+    shown(site, move |site| pages::paper(site, &account)).await
 }
 
 async fn search_events(State(site): State<Site>, InPath(name): InPath<String>) -> Response {
@@ -375,5 +441,5 @@ async fn script(text: &'static str) -> Response {
 }
 
 async fn nowhere() -> Response {
-    failed(&Failure::usage("there is no such page").hint("the list of runs is at `/`"))
+    failed(&Failure::usage("there is no such page").hint("the list of runs is at `/runs`"))
 }

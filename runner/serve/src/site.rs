@@ -2,6 +2,8 @@
 
 use crate::access::Access;
 use crate::live::Hub;
+use crate::pages::Days;
+use crate::pulse::Heart;
 use cache::Store;
 use runner_engine::Failure;
 use runner_history as history;
@@ -61,6 +63,9 @@ pub(crate) struct Site {
     pub allow_run: bool,
     pub access: Arc<Access>,
     pub hub: Hub,
+    pub heart: Heart,
+    /// The rows by day of data sets.
+    pub days: Days,
 }
 
 impl Site {

@@ -128,6 +128,11 @@ impl Browser {
         self.on_session("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
     }
 
+    /// The value that a script passes to its last argument, a function.
+    pub(crate) fn script_later(&self, script: &str) -> Value {
+        self.on_session("POST", "/execute/async", &json!({ "script": script, "args": [] }))
+    }
+
     /// The text that the page shows.
     pub(crate) fn text(&self) -> String {
         self.script("return document.body.innerText")

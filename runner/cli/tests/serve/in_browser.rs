@@ -39,7 +39,7 @@ fn a_run_is_started_followed_and_cancelled() {
     let project = waiting("begun");
     let server = Server::new(&project, &["--allow-run"]);
     let browser = Browser::new(1200, 900);
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     browser.click("a[href='/pipelines']");
     browser.click("form button");
     browser.wait_for("begun");
@@ -105,7 +105,7 @@ fn a_lost_connection_is_regained() {
             .unwrap()
             .replace("begun", "again"),
     );
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     browser.wait(
         "the connection",
         "return document.getElementById('connection').textContent === 'live'",
@@ -150,10 +150,18 @@ fn pages_fit_phones_and_dark_rooms() {
     let project = waiting("begun");
     project.write("go", "");
     assert_eq!(project.exec(&[]).code, 0);
-    let server = Server::new(&project, &[]);
+    let server = Server::new(&project, &["--allow-run"]);
     let browser = Browser::new(500, 800);
     browser.script("return 1");
-    for path in ["/", "/runs/latest", "/runs/latest/stages/a", "/data", "/cache"] {
+    for path in [
+        "/",
+        "/runs",
+        "/runs/latest",
+        "/runs/latest/stages/a",
+        "/data",
+        "/cache",
+        "/pipelines",
+    ] {
         browser.open(&server.at(path));
         // Wide tables scroll within themselves, not the page.
         let overflow = browser
@@ -188,7 +196,7 @@ fn runs_are_compared_by_keyboard() {
     assert_eq!(project.exec(&["--set", "n=2"]).code, 0);
     let server = Server::new(&project, &[]);
     let browser = Browser::new(1200, 900);
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     for i in [1, 2] {
         // The space bar ticks.
         browser.keys(&format!("#runs tbody tr:nth-child({i}) input"), " ");
@@ -197,7 +205,7 @@ fn runs_are_compared_by_keyboard() {
     browser.wait_for("Comparison of");
     assert_eq!(browser.path(), "/compare");
     assert!(browser.text().contains('2'));
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     browser.keys("#where", "params.n = 2\u{e007}");
     browser.wait(
         "one run",
@@ -221,7 +229,7 @@ fn a_tick_survives_a_new_list() {
          window.needless += before === runs.innerHTML; before = runs.innerHTML; }).observe(runs, { \
          childList: true }); })",
     );
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     let ticks = "return [...document.querySelectorAll('#runs input')].map((input) => input.checked)";
     browser.keys("#runs tbody tr input", " ");
     assert_eq!(browser.script(ticks), json!([true]));

@@ -100,7 +100,7 @@ fn ten_thousand_runs_are_read_filtered_and_compared() {
 
 /// `ids` have the latest first.
 fn all_runs_are_read(server: &Server, browser: &Browser, ids: &[String]) {
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     assert_readable(browser);
     for page in 0..3 {
         assert_eq!(listed(browser), ids[100 * page..100 * (page + 1)]);
@@ -108,7 +108,7 @@ fn all_runs_are_read(server: &Server, browser: &Browser, ids: &[String]) {
     }
     follow(browser, "newer");
     assert_eq!(listed(browser), ids[200..300]);
-    browser.open(&server.at("/?page=100"));
+    browser.open(&server.at("/runs?page=100"));
     assert_eq!(listed(browser), ids[RUNS..]);
     assert!(browser.text().contains("newer") && !browser.text().contains("older"));
     follow(browser, "newer");
@@ -123,7 +123,7 @@ fn a_new_run_comes_onto_the_first_page(
     browser: &Browser,
     ids: &[String],
 ) {
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     browser.wait(
         "the connection",
         "return document.getElementById('connection').textContent === 'live'",
@@ -143,8 +143,8 @@ fn a_new_run_comes_onto_the_first_page(
 
 /// `ids` have the earliest first, whose parameter is 0.
 fn all_runs_are_filtered_and_compared(server: &Server, browser: &Browser, ids: &[String]) {
-    browser.open(&server.at("/"));
-    tab_to(browser, "#where", 10);
+    browser.open(&server.at("/runs"));
+    tab_to(browser, "#where", 16);
     for key in ["s", "t", "a", "t", "u", "s", "=", "f", "a", "i", "l", "e", "d", ENTER] {
         browser.press(key);
     }
@@ -167,16 +167,16 @@ fn all_runs_are_filtered_and_compared(server: &Server, browser: &Browser, ids: &
     browser.wait_for(&ids[4321]);
     assert_eq!(listed(browser), [ids[4322].as_str(), &ids[4321]]);
     for _ in 0..2 {
-        tab_to(browser, "#runs input", 12);
+        tab_to(browser, "#runs input", 30);
         browser.press(" ");
     }
     browser.keys("form[action='/compare'] > button", ENTER);
     browser.wait_for("Comparison of");
     let text = browser.text();
     assert!(text.contains("4321") && text.contains("4322"), "{text}");
-    browser.open(&server.at("/?where=params.n+%3E+10000"));
+    browser.open(&server.at("/runs?where=params.n+%3E+10000"));
     browser.wait_for("No run matches.");
-    browser.open(&server.at("/?where=params.n+%3E"));
+    browser.open(&server.at("/runs?where=params.n+%3E"));
     assert!(browser.script("return document.querySelectorAll('#runs .error').length") == json!(1));
     assert_readable(browser);
 }
@@ -215,11 +215,11 @@ fn a_thousand_stages_are_reached_by_keyboard() {
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     let server = Server::new(&project, &[]);
     let browser = Browser::new(1200, 900);
-    browser.open(&server.at("/"));
+    browser.open(&server.at("/runs"));
     // To the run, over the link that skips the navigation.
     browser.press(TAB);
     browser.press(ENTER);
-    tab_to(&browser, "#runs td a", 8);
+    tab_to(&browser, "#runs td a", 30);
     browser.press(ENTER);
     browser.wait_for("1 failed, 999 ran");
     assert_eq!(boxes(&browser), json!(["env/lookup ×700", "run ×300"]));
@@ -235,7 +235,7 @@ fn a_thousand_stages_are_reached_by_keyboard() {
     // The stage that failed is the first of the table.
     browser.press(TAB);
     browser.press(ENTER);
-    tab_to(&browser, "#stages a", 4);
+    tab_to(&browser, "#stages a", 16);
     browser.press(ENTER);
     browser.wait_for("exited with status 5");
     assert!(

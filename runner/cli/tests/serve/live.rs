@@ -78,12 +78,12 @@ fn a_run_is_followed_from_start_to_end() {
     }
     assert_eq!(names.last().map(String::as_str), Some("end"));
     assert!(!seen.contains("<b>gone"), "{seen}");
-    assert!(seen.contains("done</strong>"), "{seen}");
+    assert!(seen.contains("done</span>"), "{seen}");
     // Everyone who watches is sent the same.
     assert!(second.any(|(name, _)| name == "end"));
     // Who comes late, or comes back, is sent all of it at once.
     let late: Vec<(String, String)> = server.events(&format!("/events{page}")).collect();
-    assert!(late[0].1.contains("done</strong>"), "{late:?}");
+    assert!(late[0].1.contains("done</span>"), "{late:?}");
     assert_eq!(late.last().unwrap().0, "end");
     let body = server.page(&page);
     assert!(
@@ -103,7 +103,7 @@ fn a_run_is_cancelled() {
     assert_eq!(cancelled.status, 303, "{cancelled:?}");
     assert!(events.any(|(name, _)| name == "end"));
     let body = server.page(&page);
-    assert!(body.contains("<strong class=\"interrupted\">"), "{body}");
+    assert!(body.contains("<span class=\"pill interrupted\">"), "{body}");
     let again = server.post(&format!("{page}/cancel"), &format!("secret={secret}"), &[]);
     assert_eq!(again.status, 404);
     assert!(again.body.contains("is not running"), "{again:?}");

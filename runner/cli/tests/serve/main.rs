@@ -7,6 +7,7 @@
 mod requirements;
 
 mod access;
+mod accessibility;
 mod browser;
 mod charts;
 mod http;
@@ -31,5 +32,9 @@ fn main() -> ExitCode {
     let plain = plain.into_iter().map(|(name, test)| trial(name, None, test));
     let seen = [in_browser::TESTS, charts::TESTS, reports::TESTS, large::TESTS].concat();
     let seen = seen.into_iter().map(|(name, test)| trial(name, missing, test));
-    requirements::run(plain.chain(seen).collect())
+    let no_axe = missing.or_else(|| accessibility::axe().is_none().then_some("RUNNER_TEST_AXE is unset"));
+    let judged = accessibility::TESTS
+        .iter()
+        .map(|(name, test)| trial(name, no_axe, *test));
+    requirements::run(plain.chain(seen).chain(judged).collect())
 }

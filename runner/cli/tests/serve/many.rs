@@ -82,15 +82,23 @@ fn line(mut value: Value) -> String {
 fn ten_thousand_runs_are_listed() {
     let (project, id, ids) = history();
     let server = Server::new(&project, &[]);
-    let first = server.page("/");
+    let first = server.page("/runs");
     assert!(first.contains(&id) && first.contains("older"), "{first}");
-    assert_eq!(first.matches("type=\"checkbox\"").count(), 100);
-    let older = server.page("/?page=3");
-    assert_eq!(older.matches("type=\"checkbox\"").count(), 100);
+    assert_eq!(first.matches("name=\"run\"").count(), 100);
+    let older = server.page("/runs?page=3");
+    assert_eq!(older.matches("name=\"run\"").count(), 100);
     assert!(!older.contains(&id));
-    let last = server.page("/?page=100");
-    assert_eq!(last.matches("type=\"checkbox\"").count(), 1);
+    let last = server.page("/runs?page=100");
+    assert_eq!(last.matches("name=\"run\"").count(), 1);
     assert!(last.contains(&ids[0]), "{last}");
-    let filtered = server.page("/?where=status+%3D+done");
-    assert_eq!(filtered.matches("type=\"checkbox\"").count(), 100);
+    let sorted = server.page("/runs?sort=params.n");
+    let at = |n: usize| sorted.find(ids[n].as_str()).unwrap();
+    // The run with -1 comes first.
+    assert!(sorted.find(&id).unwrap() < at(0) && at(0) < at(1), "{sorted}");
+    assert!(
+        sorted.contains("aria-sort=\"ascending\"") && sorted.contains("older"),
+        "{sorted}"
+    );
+    let filtered = server.page("/runs?where=status+%3D+done");
+    assert_eq!(filtered.matches("name=\"run\"").count(), 100);
 }

@@ -23,7 +23,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("paper_accounts_are_shown", paper_accounts_are_shown),
 ];
 
-const TRAINED: &str = "\
+pub(crate) const TRAINED: &str = "\
 version: 1
 name: cartpole
 params: { steps: 512 }
@@ -42,12 +42,23 @@ fn every_page_of_a_run() {
     let project = Project::new(TRAINED);
     assert_eq!(project.exec(&[]).code, 0);
     let server = Server::new(&project, &[]);
-    let runs = server.page("/");
+    let runs = server.page("/runs");
     assert!(
-        runs.contains("cartpole") && runs.contains("<span class=\"done\">done</span>"),
+        runs.contains("cartpole") && runs.contains("<span class=\"pill done\">done</span>"),
         "{runs}"
     );
+    let overview = server.page("/");
+    assert!(
+        overview.contains("Latest results")
+            && overview.contains("href=\"/runs/")
+            && overview.contains("return"),
+        "{overview}"
+    );
     let run = server.page("/runs/latest");
+    assert!(
+        run.contains("class=\"lead\"") && run.contains("/report\">Report"),
+        "{run}"
+    );
     assert!(
         run.contains("train[seed=1]") && run.contains("<svg class=\"dag\""),
         "{run}"
@@ -55,7 +66,7 @@ fn every_page_of_a_run() {
     assert!(!run.contains("data-live"), "{run}");
     let stage = server.page("/runs/latest/stages/train%5Bseed%3D1%5D");
     assert!(
-        stage.contains("It ran because") && stage.contains("charts/episodic_return"),
+        stage.contains("Why it ran") && stage.contains("charts/episodic_return"),
         "{stage}"
     );
     assert!(stage.contains("total_timesteps"), "{stage}");
@@ -80,10 +91,34 @@ fn runs_are_filtered_and_compared() {
     assert_eq!(project.exec(&["--name", "first"]).code, 0);
     assert_eq!(project.exec(&["--set", "steps=256"]).code, 0);
     let server = Server::new(&project, &[]);
-    let some = server.page("/?where=params.steps+%3D+256");
-    assert_eq!(some.matches("type=\"checkbox\"").count(), 1, "{some}");
-    assert!(server.page("/?where=params.steps+%3D").contains("class=\"error\""));
-    assert!(server.page("/?where=pipeline+%3D+other").contains("No run matches"));
+    // The address of the list from when it was the first page.
+    let moved = server.get("/?where=params.steps+%3D+256");
+    assert_eq!(
+        (moved.status, moved.header("location")),
+        (308, Some("/runs?where=params.steps+%3d+256"))
+    );
+    let some = server.page("/runs?where=params.steps+%3D+256");
+    assert!(some.contains("params.<wbr>steps"), "{some}");
+    // A condition is taken away by its chip, and columns and groups are chosen by the address.
+    let chosen = server.page("/runs?where=status+%3D+done&show=train.with.n_steps&group=params.steps");
+    for part in [
+        "href=\"/runs?group=params.steps&amp;show=train.with.n_steps\"><span class=\"hidden\">Remove",
+        "train.<wbr>with.<wbr>n_<wbr>steps</a>",
+        "256 <span class=\"dim\">params.steps · 1 run",
+        "512 <span class=\"dim\">params.steps · 1 run",
+    ] {
+        assert!(chosen.contains(part), "{part}: {chosen}");
+    }
+    let (_, spark) = chosen.split_once("src=\"/spark.svg?").unwrap();
+    let spark = server.get(&format!(
+        "/spark.svg?{}",
+        spark.split('"').next().unwrap().replace("&amp;", "&")
+    ));
+    assert_eq!(spark.header("content-type"), Some("image/svg+xml"));
+    assert!(spark.body.contains(" d=\"M") && spark.header("cache-control").unwrap().contains("immutable"));
+    assert_eq!(some.matches("name=\"run\"").count(), 1, "{some}");
+    assert!(server.page("/runs?where=params.steps+%3D").contains("class=\"error\""));
+    assert!(server.page("/runs?where=pipeline+%3D+other").contains("No run matches"));
     let compared = server.page("/compare?run=first&run=latest");
     assert!(
         compared.contains("steps") && compared.contains("512") && compared.contains("256"),
@@ -106,7 +141,13 @@ fn hostile_texts_are_shown_as_text() {
     );
     let failed = project.exec(&[]);
     let server = Server::new(&project, &[]);
-    for path in ["/", "/runs/latest", "/runs/latest/stages/a", "/runs/latest/report"] {
+    for path in [
+        "/",
+        "/runs",
+        "/runs/latest",
+        "/runs/latest/stages/a",
+        "/runs/latest/report",
+    ] {
         let answer = server.get(path);
         assert_eq!(answer.status, 200, "{path}");
         let mut body = answer.body;
@@ -174,7 +215,7 @@ fn a_large_run_is_drawn_by_stage() {
 }
 
 /// A schedule whose first night was due at midnight.
-fn nightly() -> PipelineText {
+pub(crate) fn nightly() -> PipelineText {
     pipeline("nightly")
         .block(
             "schedule",
@@ -217,7 +258,7 @@ fn nights_and_policies_are_shown() {
 }
 
 /// Each run trains a policy, and judges it against the champion.
-const JUDGED: &str = "\
+pub(crate) const JUDGED: &str = "\
 version: 1
 name: judged
 params: { seed: 1 }
@@ -325,6 +366,21 @@ fn paper_accounts_are_shown() {
     let server = Server::new(&project, &[]);
     assert!(server.page("/paper").contains("No accounts"));
     assert_eq!(server.get("/paper/own").status, 404);
+    paper_account(&project);
+    let list = server.page("/paper");
+    assert!(
+        list.contains("href=\"/paper/own\"") && list.contains("running") && list.contains("1,000,000"),
+        "{list}"
+    );
+    let page = server.page("/paper/own");
+    assert!(
+        page.contains("desk@champion") && page.contains("No night yet"),
+        "{page}"
+    );
+}
+
+/// Opens the account `own`.
+pub(crate) fn paper_account(project: &Project) {
     let version = StandIn {
         name: "desk@1".to_owned(),
         digest: cache::ArtifactDigest::from_bytes([1; 32]),
@@ -343,14 +399,4 @@ fn paper_accounts_are_shown() {
         promise: Default::default(),
     };
     Ledger::create(&project.home(), opened).unwrap();
-    let list = server.page("/paper");
-    assert!(
-        list.contains("href=\"/paper/own\"") && list.contains("running") && list.contains("1000000.00"),
-        "{list}"
-    );
-    let page = server.page("/paper/own");
-    assert!(
-        page.contains("desk@champion") && page.contains("No night yet"),
-        "{page}"
-    );
 }

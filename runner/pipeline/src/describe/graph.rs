@@ -117,6 +117,7 @@ pub fn svg(pipeline: &Pipeline) -> String {
             id: node.id.clone(),
             note: label(&node.work),
             class: String::new(),
+            href: None,
         })
         .collect();
     draw(&nodes, &pipeline.graph).file(&pipeline.name)

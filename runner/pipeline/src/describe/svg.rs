@@ -11,6 +11,8 @@ pub struct SvgNode {
     pub note: String,
     /// The stage's status, used as the class of its box for a style sheet; empty if there is none.
     pub class: String,
+    /// The address of the stage's page, to which its box links.
+    pub href: Option<String>,
 }
 
 const BOX_WIDTH: f64 = 150.0;
@@ -72,6 +74,9 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
             "" => node.id.clone(),
             class => format!("{}: {class}", node.id),
         };
+        if let Some(href) = &node.href {
+            let _ = write!(out, "<a href=\"{}\">", escape(href));
+        }
         let _ = write!(
             out,
             "<g class=\"{}\"><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" \
@@ -86,6 +91,9 @@ pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
             y + 30.0,
             escape(&shorten(&node.note, 25)),
         );
+        if node.href.is_some() {
+            out.push_str("</a>");
+        }
     }
     Drawing {
         width: (columns - 1) as f64 * COLUMN + BOX_WIDTH + 2.0 * MARGIN,
@@ -152,6 +160,7 @@ mod tests {
             id: id.into(),
             note: "<kind>\u{1b}".into(),
             class: "ran".into(),
+            href: None,
         };
         let graph = TaskGraph::new(3, [(1, 0), (2, 0), (2, 1)]);
         let drawing = draw(&[node("a"), node("b & \"c\""), node("d")], &graph);

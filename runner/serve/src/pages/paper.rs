@@ -1,9 +1,11 @@
 //! The paper accounts.
 
 use crate::layout::{Page, link, paper_address};
+use crate::parts::{empty, status};
 use crate::site::Site;
 use runner_engine::{Failure, row};
 use runner_history::paper::Ledger;
+use runner_report::figures::{Unit, shown, signed};
 use runner_report::html::{escape, table};
 use runner_report::{paper_account, paper_state};
 
@@ -18,12 +20,12 @@ pub(crate) fn papers(site: &Site) -> Result<Page, Failure> {
                 let night = ledger.last_night();
                 row![
                     address,
-                    paper_state(&ledger),
+                    status(paper_state(&ledger)),
                     escape(&ledger.policy().name),
-                    format!("{:.2}", ledger.opened().capital),
+                    shown(ledger.opened().capital, Unit::Money),
                     night.map(|night| night.date),
-                    night.map(|night| format!("{:.2}", night.book.nav)),
-                    night.map(|night| format!("{:.2} %", 100.0 * (night.standing.growth - 1.0))),
+                    night.map(|night| shown(night.book.nav, Unit::Money)),
+                    night.map(|night| signed(night.standing.growth - 1.0, Unit::Percent)),
                 ]
             }
             Err(failure) => row![
@@ -38,7 +40,12 @@ pub(crate) fn papers(site: &Site) -> Result<Page, Failure> {
         });
     }
     match rows.is_empty() {
-        true => body.push_str("<p>No accounts: <code>runner paper open NAME</code> opens the first.</p>\n"),
+        true => body.push_str(&empty(
+            "No accounts yet.",
+            "<code>runner paper open NAME --policy POLICY</code> opens the first: it trades a policy \
+            forward, on \
+            data that did not exist when it was trained.",
+        )),
         false => body.push_str(&table(
             &[
                 "account",
@@ -57,6 +64,12 @@ pub(crate) fn papers(site: &Site) -> Result<Page, Failure> {
 
 pub(crate) fn paper(site: &Site, name: &str) -> Result<Page, Failure> {
     let ledger = Ledger::read(&site.home, name)?;
-    let body = format!("<h1>{}</h1>\n{}", escape(name), paper_account(&ledger));
+    let body = format!(
+        "<p class=\"crumbs\">{} / {}</p><h1>{}</h1>\n{}",
+        link("/paper", "Paper accounts"),
+        escape(name),
+        escape(name),
+        paper_account(&ledger)
+    );
     Ok(Page::new(format!("Account {name}"), "/paper", body))
 }

@@ -1,6 +1,7 @@
 //! The pipelines that can be started here, with `--allow-run`.
 
-use crate::layout::Page;
+use crate::layout::{Page, link};
+use crate::parts::empty;
 use crate::site::Site;
 use runner_engine::Failure;
 use runner_history as history;
@@ -12,25 +13,36 @@ use std::path::{Path, PathBuf};
 const RUNS: usize = 200;
 
 pub(crate) fn pipelines(site: &Site) -> Result<Page, Failure> {
-    let mut body = String::from("<h1>Start a run</h1>\n");
-    for file in offered(site)? {
+    let mut body = format!(
+        "<p class=\"crumbs\">{}</p><h1>Start a run</h1>\n",
+        link("/runs", "Runs")
+    );
+    let offered = offered(site)?;
+    if offered.is_empty() {
+        body.push_str(&empty(
+            "No pipeline here.",
+            "The server offers the pipelines in its directory and in <code>pipelines/</code>; <code>runner \
+            init \
+            FILE</code> writes one.",
+        ));
+    }
+    for (at, file) in offered.into_iter().enumerate() {
         let shown = file
             .strip_prefix(&site.directory)
             .unwrap_or(&file)
             .display()
             .to_string();
         body.push_str(&format!(
-            "<form method=\"post\" action=\"/start\">{}<input type=\"hidden\" name=\"pipeline\" \
-             value=\"{1}\">\
-             <label>{2} <input type=\"text\" name=\"set\" placeholder=\"seed=3 \
-             train.with.learning_rate=1e-4\" spellcheck=\"false\" aria-label=\"parameters of {2}\"></label>\
-             <button>Start</button></form>\n",
+            "<form method=\"post\" action=\"/start\" class=\"card start\">{}<input type=\"hidden\" \
+             name=\"pipeline\" value=\"{1}\"><label for=\"set-{at}\">{2}</label><input type=\"text\" \
+             id=\"set-{at}\" name=\"set\" placeholder=\"seed=3 train.with.learning_rate=1e-4\" \
+             spellcheck=\"false\" aria-label=\"parameters of {2}\"><button>Start</button></form>\n",
             site.form_secret(),
             escape(&file.display().to_string()),
             escape(&shown)
         ));
     }
-    Ok(Page::new("Start a run", "/", body))
+    Ok(Page::new("Start a run", "/runs", body))
 }
 
 /// The pipelines of the last runs, and those in the directory of the server and in its `pipelines/`.

@@ -1,20 +1,23 @@
 //! The registered policies: their versions, and the moves of their aliases.
 
 use crate::layout::{Page, link, stage_address};
+use crate::parts::{card, empty, folded, tiles};
 use crate::site::Site;
 use cache::Store;
 use datasets::Date;
 use runner_engine::{Failure, row, text};
 use runner_history::policies::{Judged, NamedPolicy, Registry, Version};
-use runner_report::chart::{Axis, Series, lines};
+use runner_report::chart::{Axis, Role, Series, lines};
 use runner_report::html::{escape, section, table};
-use std::fmt::Write as _;
 
 /// The number of versions without an alias, of verdicts and of moves that are listed: the last ones.
 const LISTED: usize = 50;
 
 /// The alias whose version is listed first.
-const CHAMPION: &str = "champion";
+pub(super) const CHAMPION: &str = "champion";
+
+/// The number of versions above which their table is folded.
+const OPEN: usize = 10;
 
 /// The number of verdicts whose equity is drawn: the last ones.
 const DRAWN: usize = 6;
@@ -24,22 +27,62 @@ pub(crate) fn policies(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Policies</h1>\n");
     let policies = registry.all()?;
     if policies.is_empty() {
-        body.push_str(
-            "<p>No policy is registered: <code>register: NAME</code> of a training, or \
-            <code>runner policy register RUN/STAGE NAME</code>, makes the first.</p>\n",
-        );
+        body.push_str(&empty(
+            "No policy is registered.",
+            "<code>register: NAME</code> of a training, or <code>runner policy register RUN/STAGE \
+            NAME</code>, \
+            makes the first.",
+        ));
     }
     for (name, policy) in policies {
-        let _ = writeln!(body, "<h2>{}</h2>", escape(&name));
-        body.push_str(&versions(&policy));
-        body.push_str(&verdicts(&policy));
+        let mut part = champion(&policy);
         // Without a store there are no curves.
         if let Ok(store) = site.store() {
-            body.push_str(&equity(&policy, &store));
+            part.push_str(&equity(&policy, &store));
         }
-        body.push_str(&moves(&policy));
+        part.push_str(&verdicts(&policy));
+        let all = versions(&policy);
+        part.push_str(&match policy.versions.len() > OPEN {
+            true => {
+                let summary = text::count(policy.versions.len(), "version");
+                folded(&format!("versions-{name}"), &summary, &all)
+            }
+            false => format!("<h3>Versions</h3>\n{all}"),
+        });
+        part.push_str(&moves(&name, &policy));
+        body.push_str(&card(&escape(&name), &part));
     }
     Ok(Page::new("Policies", "/policies", body))
+}
+
+/// The champion in a few figures: since when, out of how many, and the last verdict.
+fn champion(policy: &NamedPolicy) -> String {
+    let version = policy.alias(CHAMPION, None);
+    let last = policy.verdicts.last();
+    let verdict = |judged: &Judged| {
+        format!(
+            "{} <span class=\"dim\">on version {}</span>",
+            link(&stage_address(&judged.run, &judged.stage), judged.verdict.name()),
+            judged.version
+        )
+    };
+    tiles(&[
+        (
+            "Champion",
+            version
+                .map(|version| format!("version {}", version.version))
+                .unwrap_or_default(),
+        ),
+        (
+            "Trained on the night",
+            version
+                .and_then(|version| version.from.as_of)
+                .map(|date| date.to_string())
+                .unwrap_or_default(),
+        ),
+        ("Versions", policy.versions.len().to_string()),
+        ("Last verdict", last.map(verdict).unwrap_or_default()),
+    ])
 }
 
 /// The champion, the other versions that aliases point to, and the last of the others.
@@ -68,7 +111,7 @@ fn versions(policy: &NamedPolicy) -> String {
     let mut out = table(&["version", "aliases", "from", "night", "registered", "digest"], &rows);
     if let Some(left) = others.len().checked_sub(LISTED).filter(|left| *left > 0) {
         let left = text::count(left, "older version");
-        let _ = writeln!(out, "<p class=\"dim\">{left} without an alias not shown</p>");
+        out.push_str(&format!("<p class=\"dim\">{left} without an alias not shown</p>\n"));
     }
     out
 }
@@ -105,7 +148,8 @@ fn verdicts(policy: &NamedPolicy) -> String {
 
 /// The equity of the versions that were judged last, over the dates of the last verdict on each, and of the
 /// version that each was judged against.
-fn equity(policy: &NamedPolicy, store: &Store) -> String {
+pub(super) fn equity(policy: &NamedPolicy, store: &Store) -> String {
+    let champion = policy.alias(CHAMPION, None).map(|version| version.version);
     let mut series: Vec<Series> = Vec::new();
     for judged in policy.verdicts.iter().rev().take(DRAWN) {
         let Some(curves) = curves(store, judged) else { continue };
@@ -114,7 +158,11 @@ fn equity(policy: &NamedPolicy, store: &Store) -> String {
             let Some(version) = version else { continue };
             let name = format!("version {version}");
             if series.iter().all(|known| known.name != name) {
-                series.push(Series::line(&name, points));
+                let role = match champion == Some(version) {
+                    true => Role::Policy,
+                    false => Role::Baseline,
+                };
+                series.push(Series::line(&name, points).role(role));
             }
         }
     }
@@ -156,7 +204,7 @@ fn curves(store: &Store, judged: &Judged) -> Option<Curves> {
     Some(curves)
 }
 
-fn moves(policy: &NamedPolicy) -> String {
+fn moves(name: &str, policy: &NamedPolicy) -> String {
     let rows: Vec<Vec<String>> = policy
         .moves
         .iter()
@@ -174,7 +222,14 @@ fn moves(policy: &NamedPolicy) -> String {
         })
         .collect();
     let head = ["alias", "from", "to", "by", "time", "figures"];
-    section("<h3>Moves of aliases</h3>", &head, &rows)
+    match rows.is_empty() {
+        true => String::new(),
+        false => folded(
+            &format!("moves-{name}"),
+            &format!("Moves of aliases, {}", rows.len()),
+            &table(&head, &rows),
+        ),
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,32 @@
-//! A run: its graph, its stages, and while it is running its progress, curves and logs.
+//! A run: its answer and its warnings, its graph, its curves, its stages, and while it is running its
+//! progress and logs.
 
+use crate::answer::answers;
 use crate::control;
-use crate::layout::{Page, link, run_address, search_address, stage_address};
+use crate::layout::{Page, encode, link, run_address, search_address, stage_address};
 use crate::live::{Fragments, Source};
+use crate::parts::{button, folded, status};
 use crate::site::Site;
 use runner_engine::{Failure, RunStatus, StageStatus, row, text};
-use runner_history::{Run, StageRun, marks};
+use runner_history::{Run, StageRun, figures, marks};
 use runner_report::html::{escape, escape_content, section, table};
 use runner_report::reporter::{StageProgress, short};
-use runner_report::{LiveRun, learning_curves, search, stage_graph, status_of};
+use runner_report::{BoxLook, LiveRun, learning_curves, search, stage_graph_with, status_of};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// The numbers of answers, of errors and of warnings that stand at the top.
+const ANSWERS: usize = 3;
+const ERRORS: usize = 5;
+const WARNINGS: usize = 3;
+
+/// The learning curves that a run shows; those of its stage are all.
+const LEARNING: [&str; 3] = [
+    "charts/episodic_return",
+    "validation/return_greedy",
+    "losses/explained_variance",
+];
 
 /// The number of stages of the table; of more, those that are cached are left out first.
 const STAGES: usize = 200;
@@ -21,65 +37,91 @@ pub(crate) fn run(site: &Site, id: &str, is_whole: bool) -> Result<Page, Failure
         return Err(Failure::usage(format!("run `{id}` has no events"))
             .hint("it has just begun, or was killed at its start"));
     };
-    let mut fragments = fragments(&live, is_whole);
+    let mut fragments = fragments(site, &live, is_whole);
     let mut part = |id: &str| {
         let html = fragments.remove(id).unwrap_or_default();
         format!("<div id=\"{id}\">{html}</div>\n")
     };
     let marks = marks::readable(&site.runs, id, &mut |text| site.host.warn(text)).suffix();
     let is_running = live.status() == RunStatus::Running;
+    let night = run.night.as_ref().map(|night| format!(" · night {}", escape(night)));
     let mut body = format!(
-        "<h1>{}</h1><p class=\"dim\">run {}{} · {} · {}</p>\n",
-        escape(&run.pipeline),
+        "<p class=\"crumbs\">{} / {}{}</p><h1>{}</h1><p class=\"dim\">{}{} · {}</p>\n",
+        link("/runs", "Runs"),
         escape(id),
         escape(&marks),
+        escape(&run.pipeline),
         run.started.format("%Y-%m-%d %H:%M:%S UTC"),
+        night.unwrap_or_default(),
         escape(&run.file.display().to_string())
     );
     body.push_str(&part("state"));
-    if is_running && site.allow_run && control::process(&site.runs, id).is_some() {
-        body.push_str(&format!(
-            "<form method=\"post\" action=\"{}/cancel\">{}<button class=\"stop\">Cancel the \
-            run</button></form>\n",
-            run_address(id),
-            site.form_secret()
-        ));
-    }
+    body.push_str(&actions(site, run, is_running));
     body.push_str(&part("graph"));
     body.push_str(&part("running"));
+    body.push_str(&part("curves"));
     body.push_str("<h2>Stages</h2>\n");
     body.push_str(&part("stages"));
-    body.push_str(&part("curves"));
     body.push_str(&part("log"));
-    let search = search::of_run(&site.home, run).map(|record| search_address(&record.header.id));
-    let search = search.map(|address| format!(" · {}", link(&address, "Search")));
-    body.push_str(&format!(
-        "<p>{} · {}{}</p>\n",
-        link(&format!("{}/report", run_address(id)), "Report"),
-        link(&format!("/compare?run={id}"), "Compare its points"),
-        search.unwrap_or_default()
-    ));
     body.push_str(&parameters(run));
     Ok(Page {
         live: is_running.then(|| format!("/events{}", run_address(id))),
-        ..Page::new(format!("{} {id}", run.pipeline), "/", body)
+        ..Page::new(format!("{} {id}", run.pipeline), "/runs", body)
     })
 }
 
+/// The ways on from a run: its report, comparisons, its search, and a button that cancels it.
+fn actions(site: &Site, run: &Run, is_running: bool) -> String {
+    let address = run_address(&run.id);
+    let mut out = format!(
+        "<div class=\"actions\"><a class=\"button main\" href=\"{0}/report\">Report</a>",
+        escape(&address)
+    );
+    let is_matrix = run.stages.iter().any(|stage| !stage.point.is_empty());
+    if is_matrix {
+        out.push_str(&button(
+            &format!("/compare?run={}", encode(&run.id)),
+            "Compare its points",
+        ));
+    }
+    let others = format!(
+        "/runs?where=pipeline%20%3D%20{}",
+        encode(&format!("'{}'", run.pipeline))
+    );
+    out.push_str(&button(&others, "Runs of this pipeline"));
+    if let Some(record) = search::of_run(&site.home, run) {
+        out.push_str(&button(&search_address(&record.header.id), "Search"));
+    }
+    if is_running && site.allow_run && control::process(&site.runs, &run.id).is_some() {
+        out.push_str(&format!(
+            "<form method=\"post\" action=\"{}/cancel\">{}<button class=\"stop\">Cancel the \
+            run</button></form>",
+            escape(&address),
+            site.form_secret()
+        ));
+    }
+    out + "</div>\n"
+}
+
 /// A run's page as it changes.
-pub(crate) struct LiveRunPage(LiveRun);
+pub(crate) struct LiveRunPage {
+    site: Site,
+    live: LiveRun,
+}
 
 impl LiveRunPage {
     /// Opens the run.
     pub(crate) fn open(site: &Site, id: &str) -> Result<Self, Failure> {
-        LiveRun::open(&site.runs, id).map(Self)
+        let live = LiveRun::open(&site.runs, id)?;
+        let site = site.clone();
+        Ok(Self { site, live })
     }
 }
 
 impl Source for LiveRunPage {
     fn render(&mut self) -> Fragments {
-        match self.0.advance() {
-            Ok(()) => fragments(&self.0, false),
+        match self.live.advance() {
+            Ok(()) => fragments(&self.site, &self.live, false),
             Err(failure) => {
                 Fragments::from([("state", format!("<p class=\"error\">{}</p>", escape(&failure.message)))])
             }
@@ -87,27 +129,27 @@ impl Source for LiveRunPage {
     }
 
     fn is_over(&self) -> bool {
-        self.0.status() != RunStatus::Running
+        self.live.status() != RunStatus::Running
     }
 }
 
 /// The parts of the page that change. `is_whole` shows every stage.
-fn fragments(live: &LiveRun, is_whole: bool) -> Fragments {
+fn fragments(site: &Site, live: &LiveRun, is_whole: bool) -> Fragments {
     let Some(run) = live.run() else {
         return Fragments::new();
     };
     Fragments::from([
-        ("state", state(live, run)),
-        ("graph", stage_graph(run)),
+        ("state", state(site, live, run)),
+        ("graph", graph(live, run)),
         ("running", running(live, run)),
         ("stages", stages(run, is_whole)),
-        ("curves", curves(live, run)),
+        ("curves", curves(site, live, run)),
         ("log", log(live)),
     ])
 }
 
-fn state(live: &LiveRun, run: &Run) -> String {
-    let status = live.status().name();
+/// The answer of a run, its warnings and errors, and the counts of its stages.
+fn state(site: &Site, live: &LiveRun, run: &Run) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for stage in &run.stages {
         *counts.entry(status_of(stage)).or_default() += 1;
@@ -117,12 +159,74 @@ fn state(live: &LiveRun, run: &Run) -> String {
         RunStatus::Running => live.seconds_since(run.started).floor(),
         _ => run.seconds,
     };
-    format!(
-        "<p role=\"status\"><strong class=\"{status}\">{status}</strong> {} · {} of {}</p>\n",
+    let mut out = format!(
+        "<p role=\"status\">{} {} · {} of {}</p>\n",
+        status(live.status().name()),
         text::duration(seconds),
         escape(&counts.join(", ")),
         text::count(run.stages.len(), "stage")
-    )
+    );
+    // Nothing is said of a run in progress, whose evaluations may be those of others.
+    let is_over = live.status() != RunStatus::Running;
+    let store = site.store().ok().filter(|_| is_over);
+    for said in store.map(|store| answers(run, &store, ANSWERS)).unwrap_or_default() {
+        let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&said));
+    }
+    for stage in run
+        .stages
+        .iter()
+        .filter(|stage| stage.status == Some(StageStatus::Failed))
+        .take(ERRORS)
+    {
+        let hint = stage.hint.as_ref().map(|hint| format!("<br>{}", escape(hint)));
+        let _ = writeln!(
+            out,
+            "<p class=\"error\">{}: {}{}</p>",
+            link(&stage_address(&run.id, &stage.id), &stage.id),
+            escape(stage.error.as_deref().unwrap_or("failed")),
+            hint.unwrap_or_default()
+        );
+    }
+    let warnings: Vec<String> = live
+        .log
+        .iter()
+        .filter_map(|(stage, line)| {
+            let line = line.strip_prefix("warning: ")?;
+            Some(format!(
+                "<li>{}: {}</li>",
+                link(&stage_address(&run.id, stage), stage),
+                escape(line)
+            ))
+        })
+        .collect();
+    let list = |warnings: &[String]| format!("<ul class=\"warnings\">{}</ul>\n", warnings.concat());
+    let (first, others) = warnings.split_at(warnings.len().min(WARNINGS));
+    if !first.is_empty() {
+        out.push_str(&list(first));
+    }
+    if !others.is_empty() {
+        let summary = text::count(others.len(), "more warning");
+        out.push_str(&folded("warnings", &summary, &list(others)));
+    }
+    out
+}
+
+/// The graph of stages: each box leads to its stage, with its progress or its duration.
+fn graph(live: &LiveRun, run: &Run) -> String {
+    stage_graph_with(run, &|stage| {
+        let share = live.progress.get(&stage.id).and_then(StageProgress::share);
+        let time = match stage.status {
+            Some(StageStatus::Ran | StageStatus::Failed) => Some(text::duration(stage.seconds)),
+            Some(StageStatus::Cached) => Some("cached".to_owned()),
+            Some(StageStatus::Skipped) => Some("skipped".to_owned()),
+            None => share.map(|share| format!("{:.0} %", 100.0 * share)),
+        };
+        let kind = stage.kind.rsplit('/').next().unwrap_or(&stage.kind);
+        BoxLook {
+            note: time.map(|time| format!("{time} · {kind}")),
+            href: Some(stage_address(&run.id, &stage.id)),
+        }
+    })
 }
 
 /// The running stages, with progress, time left, speed, CPU and memory.
@@ -189,7 +293,7 @@ fn stages(run: &Run, is_whole: bool) -> String {
     let rows: Vec<Vec<String>> = shown
         .into_iter()
         .map(|stage| {
-            let status = status_of(stage);
+            let state = status_of(stage);
             let error = stage
                 .error
                 .as_ref()
@@ -204,7 +308,7 @@ fn stages(run: &Run, is_whole: bool) -> String {
             row![
                 link(&stage_address(&run.id, &stage.id), &stage.id),
                 escape(&stage.kind),
-                format!("<span class=\"{status}\">{status}</span>{}", error.unwrap_or_default()),
+                format!("{}{}", status(state), error.unwrap_or_default()),
                 seconds,
                 stage.peak_memory.map(text::size),
                 stage.memo.map(|(hits, total)| format!("{hits} / {total}")),
@@ -223,8 +327,8 @@ fn stages(run: &Run, is_whole: bool) -> String {
     out
 }
 
-/// The learning curves of running trainings.
-fn curves(live: &LiveRun, run: &Run) -> String {
+/// The learning curves: of trainings in progress as they grow, or else of the first one, from the store.
+fn curves(site: &Site, live: &LiveRun, run: &Run) -> String {
     let running = run
         .stages
         .iter()
@@ -236,6 +340,21 @@ fn curves(live: &LiveRun, run: &Run) -> String {
             escape(&stage.id),
             learning_curves(&live.curves(&stage.id))
         ));
+    }
+    if live.status() == RunStatus::Running {
+        return out;
+    }
+    let trained = run.stages.iter().find(|stage| stage.kind.starts_with("train/"));
+    let curves = trained.and_then(|stage| Some((stage, figures::curves(stage, &site.store().ok()?)?)));
+    if let Some((stage, mut curves)) = curves {
+        curves.retain(|name, points| LEARNING.contains(&name.as_str()) && points.len() > 1);
+        if !curves.is_empty() {
+            out.push_str(&format!(
+                "<h2>Learning: {}</h2>\n{}",
+                link(&stage_address(&run.id, &stage.id), &stage.id),
+                learning_curves(&curves)
+            ));
+        }
     }
     out
 }
@@ -251,14 +370,25 @@ fn log(live: &LiveRun) -> String {
         .chain(&programs)
         .map(|(stage, line)| format!("{}: {}", escape_content(stage), escape_content(line)))
         .collect();
-    format!(
-        "<h2>Log</h2>\n<pre class=\"log\" tabindex=\"0\" aria-label=\"log\">{}</pre>\n",
+    let log = format!(
+        "<pre class=\"log\" tabindex=\"0\" role=\"region\" aria-label=\"log\">{}</pre>\n",
         lines.join("\n")
-    )
+    );
+    // What is being written is read; what was written is looked up.
+    match live.status() {
+        RunStatus::Running => format!("<h2>Log</h2>\n{log}"),
+        _ => folded("log", &format!("Log, {}", text::count(lines.len(), "line")), &log),
+    }
 }
 
 fn parameters(run: &Run) -> String {
     let row = |(name, value): (&String, &Value)| vec![escape(name), escape(&value.to_string())];
     let rows: Vec<Vec<String>> = run.params.iter().map(row).collect();
-    section("<h2>Parameters</h2>", &["parameter", "value"], &rows)
+    match rows.is_empty() {
+        true => String::new(),
+        false => {
+            let summary = format!("Parameters, {}", rows.len());
+            folded("parameters", &summary, &table(&["parameter", "value"], &rows))
+        }
+    }
 }

@@ -1,59 +1,304 @@
-//! The list of runs.
+//! The list of runs: filtered, sorted, grouped, with columns that the reader chooses, all by its address.
 
+use crate::answer::{columns as metric_columns, main_figure, spark};
 use crate::layout::{Page, encode, link, run_address};
 use crate::live::{Fragments, Source};
+use crate::parts::{
+    Head, Line, Order, button, chip, empty, folded, grid, option, pager, status, suggestion, time,
+};
 use crate::site::Site;
 use cache::Store;
-use runner_engine::{Failure, StageStatus, row, text};
-use runner_history::{Library, Question};
-use runner_report::html::{escape, table};
-use serde::Deserialize;
+use runner_engine::{Failure, StageStatus, text};
+use runner_history::{Cell, Key, Library, Question, Run};
+use runner_report::figures::{Unit, deciding, shown};
+use runner_report::html::escape;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of runs of a page.
 const RUNS: usize = 100;
 
-/// The runs of a page: the last ones that match a filter.
-#[derive(Clone, Debug, Deserialize)]
+/// The number of columns of parameters, and of metrics, that runs of one pipeline have unless the reader
+/// chooses.
+const OWN_COLUMNS: usize = 3;
+
+/// The number of columns that are offered.
+const OFFERED: usize = 40;
+
+/// The order unless the reader chooses: the newest first.
+const NEWEST: &str = "-started";
+
+/// The runs of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// An expression as of `runner runs --where`; empty for all.
-    #[serde(default, rename = "where")]
     filter: String,
-    /// The number of later pages.
-    #[serde(default)]
+    /// A key as of `runner runs --sort`; empty for the newest first.
+    sort: String,
+    /// The columns besides the fixed ones; `None` for those that suit the runs.
+    columns: Option<Vec<String>>,
+    /// The key by which runs are grouped; empty for none.
+    group: String,
+    /// The number of pages before this one.
     page: u32,
 }
 
 impl Wanted {
+    /// Reads the query of an address. Of what cannot be read, nothing is wanted.
+    pub(crate) fn read(query: &str) -> Self {
+        let mut wanted = Self::default();
+        for (key, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            let value = value.trim().to_owned();
+            match &*key {
+                "where" => wanted.filter = value,
+                "sort" => wanted.sort = value,
+                "group" => wanted.group = value,
+                "page" => wanted.page = value.parse().unwrap_or(0),
+                "show" => {
+                    let columns = wanted.columns.get_or_insert_default();
+                    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+                    columns.extend(names.map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+        wanted
+    }
+
+    /// The query of the page's address: what differs from the plain list.
+    pub(crate) fn query(&self) -> String {
+        let mut parts = Vec::new();
+        let mut add = |key: &str, value: &str| parts.push(format!("{key}={}", encode(value)));
+        for (key, value) in [("where", &self.filter), ("sort", &self.sort), ("group", &self.group)] {
+            if !value.is_empty() {
+                add(key, value);
+            }
+        }
+        match self.columns.as_deref() {
+            None => {}
+            Some([]) => add("show", ""),
+            Some(columns) => columns.iter().for_each(|column| add("show", column)),
+        }
+        if self.page > 0 {
+            add("page", &self.page.to_string());
+        }
+        parts.join("&")
+    }
+
     /// The page's address.
     pub(crate) fn address(&self) -> String {
-        format!("/?where={}&page={}", encode(&self.filter), self.page)
+        match self.query() {
+            query if query.is_empty() => "/runs".to_owned(),
+            query => format!("/runs?{query}"),
+        }
+    }
+
+    /// The first page of the same list with something else changed.
+    fn with(&self, change: impl FnOnce(&mut Self)) -> String {
+        let mut other = Self {
+            page: 0,
+            ..self.clone()
+        };
+        change(&mut other);
+        other.address()
+    }
+
+    /// The head of a column that sorts by a key.
+    fn head(&self, head: Head, key: &str) -> Head {
+        let now = if self.sort.is_empty() { NEWEST } else { &self.sort };
+        let order = match now.strip_prefix('-') {
+            Some(name) => (name == key).then_some(Order::Descending),
+            None => (now == key).then_some(Order::Ascending),
+        };
+        let next = match order {
+            Some(Order::Descending) => key.to_owned(),
+            _ => format!("-{key}"),
+        };
+        head.sorted(self.with(|other| other.sort = next), order)
     }
 }
 
+/// The conditions of a filter that must all hold: the text between `and`s that stand in no brackets and no
+/// quotes. An `or` outside of them makes the filter one condition.
+fn conditions(filter: &str) -> Vec<&str> {
+    let (mut depth, mut quote, mut from) = (0_i32, None, 0);
+    let mut found = Vec::new();
+    for (at, c) in filter.char_indices() {
+        match (quote, c) {
+            (Some(open), _) if open == c => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '(') => depth += 1,
+            (None, ')') => depth -= 1,
+            (None, ' ') if depth == 0 => {
+                let rest = &filter[at + 1..];
+                if rest.starts_with("or ") {
+                    return vec![filter];
+                }
+                if rest.starts_with("and ") {
+                    found.push(filter[from..at].trim());
+                    from = at + 1 + "and ".len();
+                }
+            }
+            _ => {}
+        }
+    }
+    found.push(filter[from..].trim());
+    found.retain(|condition| !condition.is_empty());
+    found
+}
+
 pub(crate) fn runs(site: &Site, wanted: &Wanted) -> Page {
-    let list = list(site, wanted).unwrap_or_else(|failure| problem(&failure));
+    let (list, offers) = match list(site, wanted) {
+        Ok(listed) => (listed.html, listed.offers),
+        Err(failure) => (problem(&failure), Offers::default()),
+    };
+    let start = match site.allow_run {
+        true => button("/pipelines", "Start a run"),
+        false => String::new(),
+    };
     let body = format!(
-        "<h1>Runs</h1>\n<form method=\"get\" action=\"/\" role=\"search\"><label for=\"where\">Filter</label>\
-         <input type=\"text\" id=\"where\" name=\"where\" value=\"{}\" placeholder=\"evaluate.sharpe &gt; 1 \
-         and status = done\" spellcheck=\"false\">\
-         <button>Show</button></form>\n{}<form method=\"get\" action=\"/compare\"><div \
-         id=\"runs\">{list}</div>\
+        "<div class=\"head\"><h1>Runs</h1>{start}</div>\n{}{}{}<form method=\"get\" action=\"/compare\" \
+         class=\"list\"><div id=\"runs\">{list}</div>\
          <button>Compare the ticked runs</button></form>\n",
-        escape(&wanted.filter),
-        if site.allow_run {
-            "<p><a href=\"/pipelines\">Start a run</a></p>\n"
-        } else {
-            ""
-        },
+        search(wanted),
+        chips(wanted, &offers),
+        view(wanted, &offers),
     );
     Page {
-        live: Some(format!(
-            "/events/runs?where={}&page={}",
-            encode(&wanted.filter),
-            wanted.page
-        )),
-        ..Page::new("Runs", "/", body)
+        live: Some(format!("/events/runs?{}", wanted.query())),
+        ..Page::new("Runs", "/runs", body)
     }
+}
+
+/// Hidden fields of a form for what it leaves as it is.
+fn kept(wanted: &Wanted, keys: &[&str]) -> String {
+    url::form_urlencoded::parse(wanted.query().as_bytes())
+        .filter(|(key, _)| keys.contains(&&**key))
+        .map(|(key, value)| format!("<input type=\"hidden\" name=\"{key}\" value=\"{}\">", escape(&value)))
+        .collect()
+}
+
+fn search(wanted: &Wanted) -> String {
+    format!(
+        "<form method=\"get\" action=\"/runs\" role=\"search\"><label for=\"where\">Filter</label>\
+         <input type=\"text\" id=\"where\" name=\"where\" value=\"{}\" placeholder=\"evaluate.sharpe &gt; 1 \
+         and status = done\" spellcheck=\"false\">{}<button>Show</button></form>\n",
+        escape(&wanted.filter),
+        kept(wanted, &["sort", "group", "show"])
+    )
+}
+
+/// The conditions of the filter, each with what removes it, and others to add.
+fn chips(wanted: &Wanted, offers: &Offers) -> String {
+    let conditions = conditions(&wanted.filter);
+    let mut out = String::from("<p class=\"chips\">");
+    for (at, condition) in conditions.iter().enumerate() {
+        let others: Vec<&str> = conditions
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| *i != at)
+            .map(|(_, other)| *other)
+            .collect();
+        let without = wanted.with(|other| other.filter = others.join(" and "));
+        out.push_str(&chip(condition, &without));
+    }
+    let common = ["status = running", "status = failed", "status = done", "age < 1d"].map(str::to_owned);
+    let pipelines = offers
+        .pipelines
+        .iter()
+        .map(|name| format!("pipeline = {}", quoted(name)));
+    let tags = offers.tags.iter().map(|tag| format!("tag = {}", quoted(tag)));
+    for more in common.into_iter().chain(pipelines.take(8)).chain(tags.take(6)) {
+        let (key, _) = more.split_once(' ').unwrap_or_default();
+        if conditions
+            .iter()
+            .any(|condition| condition.split(' ').next() == Some(key))
+        {
+            continue;
+        }
+        let with = wanted.with(|other| {
+            other.filter = conditions
+                .iter()
+                .copied()
+                .chain([more.as_str()])
+                .collect::<Vec<_>>()
+                .join(" and ");
+        });
+        out.push_str(&suggestion(&more, &with));
+    }
+    out + "</p>\n"
+}
+
+fn quoted(text: &str) -> String {
+    match text
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', "")),
+    }
+}
+
+/// The form that chooses columns, groups and order.
+fn view(wanted: &Wanted, offers: &Offers) -> String {
+    let mut columns = String::new();
+    for (at, name) in offers.columns.iter().enumerate() {
+        let ticked = if offers.shown.contains(name) { " checked" } else { "" };
+        columns.push_str(&format!(
+            "<label><input type=\"checkbox\" id=\"column-{at}\" name=\"show\" value=\"{0}\"{ticked}> \
+            {0}</label>",
+            escape(name)
+        ));
+    }
+    let others: Vec<&str> = offers
+        .shown
+        .iter()
+        .filter(|name| !offers.columns.contains(name))
+        .map(String::as_str)
+        .collect();
+    let keys = offers
+        .columns
+        .iter()
+        .filter(|name| name.starts_with("params."))
+        .map(String::as_str);
+    let groups: String = ["pipeline", "status", "tag"]
+        .into_iter()
+        .chain(keys)
+        .map(|key| option(key, key, key == wanted.group))
+        .collect();
+    let sorts: String = ["-started", "started", "-duration", "pipeline", "status"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(
+            offers
+                .columns
+                .iter()
+                .flat_map(|name| [format!("-{name}"), name.clone()]),
+        )
+        .map(|key| {
+            let text = match key.strip_prefix('-') {
+                Some(name) => format!("{name}, largest first"),
+                None => format!("{key}, smallest first"),
+            };
+            option(&key, &text, key == wanted.sort)
+        })
+        .collect();
+    folded(
+        "view",
+        "Columns, groups, order",
+        &format!(
+            "<form method=\"get\" action=\"/runs\" \
+            class=\"view\">{}<fieldset><legend>Columns</legend>{columns}\
+             <label>Others <input type=\"text\" name=\"show\" value=\"{}\" \
+             placeholder=\"train.losses/entropy, \
+             train.with.gamma\" spellcheck=\"false\"></label></fieldset>\
+             <label>Groups <select name=\"group\">{}{groups}</select></label> \
+             <label>Order <select name=\"sort\">{sorts}</select></label> <button>Show</button></form>",
+            kept(wanted, &["where"]),
+            escape(&others.join(", ")),
+            option("", "none", wanted.group.is_empty())
+        ),
+    )
 }
 
 /// A filter that cannot be read, or no run that has its field.
@@ -66,76 +311,269 @@ fn problem(failure: &Failure) -> String {
     )
 }
 
+/// What the runs of a page offer to choose from.
+#[derive(Default)]
+struct Offers {
+    pipelines: BTreeSet<String>,
+    tags: BTreeSet<String>,
+    /// Names of columns.
+    columns: Vec<String>,
+    /// The columns that are shown.
+    shown: Vec<String>,
+}
+
+struct Listed {
+    html: String,
+    offers: Offers,
+}
+
+/// The value of a column for people: metrics with their unit, parameters as they were given.
+fn cell_text(key: &Key, cell: &Cell) -> String {
+    match cell
+        .to_json()
+        .as_f64()
+        .filter(|_| !key.text.starts_with("params.") && !key.text.contains(".with."))
+    {
+        Some(value) => shown(value, Unit::of(&key.text)),
+        None => cell.shown(),
+    }
+}
+
+/// The parameters that differ among runs, and the others; then the metrics, those that decide first.
+fn offered(runs: &[&Run], store: Option<&Store>) -> (Vec<String>, usize) {
+    let mut values: BTreeMap<&String, BTreeSet<String>> = BTreeMap::new();
+    for run in runs {
+        for (name, value) in &run.params {
+            values.entry(name).or_default().insert(value.to_string());
+        }
+    }
+    let (varied, same): (Vec<_>, Vec<_>) = values.into_iter().partition(|(_, values)| values.len() > 1);
+    let differ = varied.len();
+    let mut columns: Vec<String> = varied
+        .into_iter()
+        .chain(same)
+        .map(|(name, _)| format!("params.{name}"))
+        .collect();
+    columns.truncate(OFFERED / 2);
+    // Runs of one pipeline have the same metrics: the first of each will do.
+    let mut seen = BTreeSet::new();
+    for run in runs.iter().filter(|run| seen.insert(&run.pipeline)) {
+        for name in store.map(|store| metric_columns(run, store)).unwrap_or_default() {
+            if !columns.contains(&name) && columns.len() < OFFERED {
+                columns.push(name);
+            }
+        }
+    }
+    (columns, differ)
+}
+
+/// The columns that suit runs of one pipeline: parameters that differ, and metrics that decide.
+fn own(runs: &[&Run], columns: &[String], differ: usize) -> Vec<String> {
+    let pipelines: BTreeSet<&String> = runs.iter().map(|run| &run.pipeline).collect();
+    if pipelines.len() > 1 {
+        return Vec::new();
+    }
+    let params = columns.iter().filter(|name| name.starts_with("params."));
+    let metrics = columns.iter().filter(|name| deciding(name).is_some());
+    params
+        .take(differ.min(OWN_COLUMNS))
+        .chain(metrics.take(OWN_COLUMNS))
+        .cloned()
+        .collect()
+}
+
 /// The table of runs.
-fn list(site: &Site, wanted: &Wanted) -> Result<String, Failure> {
-    let filter = Some(wanted.filter.trim()).filter(|filter| !filter.is_empty());
-    let question = Question::new(filter, &[], &[])?;
+fn list(site: &Site, wanted: &Wanted) -> Result<Listed, Failure> {
+    let filter = Some(wanted.filter.as_str()).filter(|filter| !filter.is_empty());
+    let sort = if wanted.sort.is_empty() { NEWEST } else { &wanted.sort };
+    let group = Some(wanted.group.clone()).filter(|group| !group.is_empty());
+    let is_newest = sort == NEWEST && group.is_none();
+    let order: Vec<String> = match is_newest {
+        true => Vec::new(),
+        false => group.iter().cloned().chain([sort.to_owned()]).collect(),
+    };
+    let question = Question::new(filter, &order, &[])?;
     let page = wanted.page as usize;
-    let newest = RUNS * (page + 1);
+    let end = RUNS * (page + 1);
     // One more tells whether there are older ones.
-    let library = Library::read(&site.runs, question.is_plain().then_some(newest + 1), &mut |text| {
+    let library = Library::read(&site.runs, question.is_plain().then_some(end + 1), &mut |text| {
         site.host.warn(text)
     })?;
-    let store = (!question.shown().is_empty() && site.home.join("format").is_file())
+    let store = site
+        .home
+        .join("format")
+        .is_file()
         .then(|| Store::open(&site.home))
         .transpose()?;
-    let chosen = library.choose(&question, store.as_ref())?;
-    let has_older = chosen.len() > newest;
-    let shown: Vec<_> = chosen.iter().rev().skip(RUNS * page).take(RUNS).collect();
-    if shown.is_empty() {
-        return Ok(match filter {
-            Some(_) => "<p>No run matches.</p>\n".to_owned(),
-            None => "<p>No runs yet: <code>runner exec PIPELINE</code> makes the first.</p>\n".to_owned(),
+    let store = store.as_ref();
+    let mut chosen: Vec<&Run> = library
+        .choose(&question, store)?
+        .iter()
+        .map(|chosen| chosen.run)
+        .collect();
+    if is_newest {
+        chosen.reverse();
+    }
+    let has_more = chosen.len() > end;
+    let runs: Vec<&Run> = chosen.iter().copied().skip(RUNS * page).take(RUNS).collect();
+    if runs.is_empty() {
+        let html = match filter {
+            Some(_) => empty("No run matches.", &link("/runs", "Show all runs")),
+            None => empty("No runs yet.", "<code>runner exec PIPELINE</code> makes the first."),
+        };
+        return Ok(Listed {
+            html,
+            offers: Offers::default(),
         });
     }
-    let columns = question.shown();
-    let mut head = vec![
-        "", "run", "pipeline", "status", "time", "cached", "ran", "failed", "started",
-    ];
-    head.extend(columns.iter().map(|key| key.text.as_str()));
-    let rows: Vec<Vec<String>> = shown
-        .into_iter()
-        .map(|chosen| {
-            let run = chosen.run;
-            let status = run.status.name();
-            let mut row = row![
-                format!(
-                    "<input type=\"checkbox\" name=\"run\" value=\"{0}\" id=\"tick-{0}\" \
-                    aria-label=\"compare {0}\">",
-                    escape(&run.id)
-                ),
-                format!(
-                    "{}<span class=\"dim\">{}</span>",
-                    link(&run_address(&run.id), &run.id),
-                    escape(&chosen.marks.suffix())
-                ),
-                escape(&run.pipeline),
-                format!("<span class=\"{status}\">{status}</span>"),
-                text::duration(run.seconds),
-                run.count(StageStatus::Cached),
-                run.count(StageStatus::Ran),
-                run.count(StageStatus::Failed),
-                run.started.format("%Y-%m-%d %H:%M UTC").to_string(),
-            ];
-            row.extend(chosen.cells.iter().map(|cell| escape(&cell.shown())));
-            row
-        })
-        .collect();
-    let mut out = table(&head, &rows);
-    let mut links = Vec::new();
-    let at = |page| {
-        Wanted {
-            page,
-            ..wanted.clone()
+    let (columns, differ) = offered(&runs, store);
+    let mut named = wanted.columns.clone().unwrap_or_else(|| own(&runs, &columns, differ));
+    // What the list is filtered or sorted by is shown, too.
+    named.extend(question.shown().into_iter().map(|key| key.text));
+    let mut seen = BTreeSet::new();
+    named.retain(|name| seen.insert(name.clone()));
+    let keys = Question::new(None, &[], &named)?.columns;
+    let groups: Vec<String> = match &group {
+        None => Vec::new(),
+        Some(key) => {
+            let key = Question::new(None, &[], std::slice::from_ref(key))?.columns;
+            let cells = library.cells(&chosen, &key, store);
+            cells.into_iter().flatten().map(|cell| cell.shown()).collect()
         }
-        .address()
     };
-    links.extend((wanted.page > 0).then(|| link(&at(wanted.page - 1), "newer")));
-    links.extend(has_older.then(|| link(&at(wanted.page.saturating_add(1)), "older")));
-    if !links.is_empty() {
-        out.push_str(&format!("<p>{}</p>\n", links.join(" · ")));
+    let count = match question.is_plain() {
+        true => String::new(),
+        false => format!("<p class=\"dim\">{}</p>\n", text::count(chosen.len(), "run")),
+    };
+    let html = count
+        + &table(wanted, &library, &runs, &keys, &groups, store)
+        + &pager(
+            (page > 0).then(|| {
+                (
+                    Wanted {
+                        page: wanted.page - 1,
+                        ..wanted.clone()
+                    }
+                    .address(),
+                    "newer",
+                )
+            }),
+            has_more.then(|| {
+                let page = wanted.page.saturating_add(1);
+                (
+                    Wanted {
+                        page,
+                        ..wanted.clone()
+                    }
+                    .address(),
+                    "older",
+                )
+            }),
+        );
+    let offers = Offers {
+        pipelines: runs.iter().map(|run| run.pipeline.clone()).collect(),
+        tags: runs
+            .iter()
+            .flat_map(|run| library.marks_of(run).tags.iter().cloned())
+            .collect(),
+        columns,
+        shown: keys.into_iter().map(|key| key.text).collect(),
+    };
+    Ok(Listed { html, offers })
+}
+
+/// The rows of some runs; `groups` has the group of each run of the whole list.
+fn table(
+    wanted: &Wanted,
+    library: &Library,
+    runs: &[&Run],
+    keys: &[Key],
+    groups: &[String],
+    store: Option<&Store>,
+) -> String {
+    let mut head = vec![
+        Head::hidden("compare"),
+        wanted.head(Head::text("run"), "id"),
+        wanted.head(Head::text("pipeline"), "pipeline"),
+        wanted.head(Head::text("status"), "status"),
+        Head::text("result"),
+        Head::hidden("curve"),
+    ];
+    head.extend(keys.iter().map(|key| wanted.head(Head::number(&key.text), &key.text)));
+    head.push(wanted.head(Head::number("time"), "duration"));
+    head.push(Head::text("stages"));
+    head.push(wanted.head(Head::text("started"), "started"));
+    let cells = library.cells(runs, keys, store);
+    let mut lines = Vec::new();
+    let first = RUNS * wanted.page as usize;
+    for (i, (run, cells)) in runs.iter().zip(cells).enumerate() {
+        if let Some(group) = groups.get(first + i) {
+            if i == 0 || groups.get(first + i - 1) != Some(group) {
+                let members = groups.iter().filter(|other| *other == group).count();
+                let name = if group.is_empty() { "none" } else { group };
+                lines.push(Line::Group(format!(
+                    "{} <span class=\"dim\">{} · {}</span>",
+                    escape(name),
+                    escape(&wanted.group),
+                    text::count(members, "run")
+                )));
+            }
+        }
+        let mut row = vec![
+            format!(
+                "<input type=\"checkbox\" name=\"run\" value=\"{0}\" id=\"tick-{0}\" aria-label=\"compare \
+                {0}\">",
+                escape(&run.id)
+            ),
+            called(library, run),
+            escape(&run.pipeline),
+            status(run.status.name()),
+            store
+                .and_then(|store| main_figure(run, store))
+                .map(|(name, value)| format!("<strong>{}</strong> {}", escape(&value), escape(&name)))
+                .unwrap_or_default(),
+            spark(run),
+        ];
+        row.extend(keys.iter().zip(&cells).map(|(key, cell)| escape(&cell_text(key, cell))));
+        row.push(text::duration(run.seconds));
+        row.push(stages(run));
+        row.push(time(run.started));
+        lines.push(Line::Row(row));
     }
-    Ok(out)
+    grid("runs", &head, &lines)
+}
+
+/// A link to a run, with its name and tags.
+fn called(library: &Library, run: &Run) -> String {
+    let marks = library.marks_of(run);
+    let mut out = link(&run_address(&run.id), &run.id);
+    let names = marks
+        .name
+        .iter()
+        .map(|name| format!(" <span class=\"mark\">{}</span>", escape(name)));
+    let tags = marks
+        .tags
+        .iter()
+        .map(|tag| format!(" <span class=\"mark tag\">{}</span>", escape(tag)));
+    let kept = marks.kept.then(|| " <span class=\"mark\">kept</span>".to_owned());
+    out.extend(names.chain(tags).chain(kept));
+    out
+}
+
+/// The numbers of a run's stages by status: `2 ran, 5 cached`.
+fn stages(run: &Run) -> String {
+    let statuses = [
+        StageStatus::Failed,
+        StageStatus::Ran,
+        StageStatus::Cached,
+        StageStatus::Skipped,
+    ];
+    let counts = statuses.map(|status| (run.count(status), status.name()));
+    let counts = counts
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, name)| format!("{n} {name}"));
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// The list as it changes.
@@ -166,11 +604,44 @@ impl Source for LiveRuns {
         if !is_due {
             return Fragments::new();
         }
-        let list = list(&self.site, &self.wanted).unwrap_or_else(|failure| problem(&failure));
-        Fragments::from([("runs", list)])
+        let list = list(&self.site, &self.wanted);
+        let html = list.map_or_else(|failure| problem(&failure), |listed| listed.html);
+        Fragments::from([("runs", html)])
     }
 
     fn is_over(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_split_into_conditions() {
+        assert_eq!(conditions(""), Vec::<&str>::new());
+        assert_eq!(
+            conditions("status = done and evaluate.sharpe > 1"),
+            ["status = done", "evaluate.sharpe > 1"]
+        );
+        assert_eq!(
+            conditions("(a = 1 or b = 2 and c = 3) and name = 'x and y'"),
+            ["(a = 1 or b = 2 and c = 3)", "name = 'x and y'"]
+        );
+        assert_eq!(conditions("a = 1 and b = 2 or c = 3"), ["a = 1 and b = 2 or c = 3"]);
+    }
+
+    #[test]
+    fn an_address_reads_back() {
+        for query in [
+            "",
+            "where=a%20%3D%201&sort=-params.n&group=tag&show=train.x&show=params.y&page=2",
+            "show=",
+        ] {
+            assert_eq!(Wanted::read(query).query(), query);
+        }
+        let commas = Wanted::read("show=a.b,%20c.d&show=");
+        assert_eq!(commas.query(), "show=a.b&show=c.d");
     }
 }

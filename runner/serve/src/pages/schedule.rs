@@ -1,46 +1,41 @@
 //! The nights of scheduled pipelines: a calendar from green to red, and the last of them as a table.
 
+use crate::calendar::{Day, calendar, legend};
 use crate::layout::{Page, encode, link, run_address, stage_address};
+use crate::parts::{Head, Line, card, empty, grid, status, time};
+use crate::pulse::is_failed;
 use crate::site::Site;
 use chrono::Utc;
 use runner_engine::{Failure, row, text};
 use runner_history::THEN;
 use runner_history::schedule::{DueTimes, Night, NightLog, NightStatus, names};
-use runner_report::html::{escape, section, table};
-use std::fmt::Write as _;
+use runner_report::html::{escape, section};
 
 /// The number of nights of the calendar, and of the table.
 const CALENDAR: usize = 370;
 const NIGHTS: usize = 30;
 
-/// The width of a week in the calendar, and the height of a day.
-const CELL: i32 = 14;
-
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
-
 pub(crate) fn schedule(site: &Site) -> Result<Page, Failure> {
     let mut body = String::from("<h1>Schedule</h1>\n");
     let names = names(&site.home)?;
     if names.is_empty() {
-        body.push_str(
-            "<p>No pipeline has a night yet: <code>runner schedule run-due PIPELINE</code> runs the \
-            first.</p>\n",
-        );
+        body.push_str(&empty(
+            "No pipeline has a night yet.",
+            "A pipeline with <code>schedule:</code> runs every night: <code>runner schedule run-due \
+            PIPELINE</code> runs the first, <code>runner serve --schedule PIPELINE</code> all that follow.",
+        ));
     }
     for name in names {
         let log = NightLog::read(&site.home, &name)?;
-        let _ = writeln!(body, "<h2>{}</h2>", escape(&name));
-        body.push_str(&next(site, &log));
+        let mut part = next(site, &log);
         let nights: Vec<&Night> = log.nights().rev().take(CALENDAR).collect();
-        body.push_str(&open(site, &name, &log, &nights));
-        body.push_str(&calendar(&nights));
-        let rows: Vec<Vec<String>> = nights.iter().take(NIGHTS).map(|night| row(night)).collect();
-        body.push_str(&table(
-            &["night", "status", "due", "started", "ended", "runs", "run", "why"],
-            &rows,
-        ));
+        part.push_str(&open(site, &name, &log, &nights));
+        part.push_str(&drawn(&nights));
+        let head = ["night", "status", "due", "started", "ended", "runs", "run", "why"];
+        let head: Vec<Head> = head.iter().map(|name| Head::text(name)).collect();
+        let rows: Vec<Line> = nights.iter().take(NIGHTS).map(|night| Line::Row(row(night))).collect();
+        part.push_str(&grid(&format!("nights of {name}"), &head, &rows));
+        body.push_str(&card(&escape(&name), &part));
     }
     Ok(Page::new("Schedule", "/schedule", body))
 }
@@ -54,7 +49,7 @@ fn next(site: &Site, log: &NightLog) -> String {
     match site.host.schedule(file) {
         Ok(schedule) => {
             let next = DueTimes(&schedule).after(Utc::now());
-            let next = next.map(|due| format!("next due {} UTC", due.at.format("%Y-%m-%d %H:%M")));
+            let next = next.map(|due| format!("next due <strong>{}</strong> UTC", time(due.at)));
             format!(
                 "<p>{} <span class=\"dim\">{shown}</span></p>\n",
                 next.unwrap_or_default()
@@ -70,12 +65,12 @@ fn next(site: &Site, log: &NightLog) -> String {
 /// The nights that failed, were killed or whose data was late, each with its reason, and how they are run
 /// again.
 fn open(site: &Site, name: &str, log: &NightLog, nights: &[&Night]) -> String {
-    let failed = nights.iter().filter(|night| class(night.status) == FAILED);
+    let failed = nights.iter().filter(|night| is_failed(night.status));
     let rows: Vec<Vec<String>> = failed
         .map(|night| {
             row![
                 escape(&night.night),
-                format!("<span class=\"{FAILED}\">{}</span>", night.status.name()),
+                status(night.status.name()),
                 night.run.as_ref().map(|run| link(&run_address(run), run)),
                 night.why.as_ref().map(|why| escape(why)),
             ]
@@ -117,17 +112,16 @@ const LEGEND: [(&str, &str); 4] = [
 fn class(status: NightStatus) -> &'static str {
     match status {
         NightStatus::Done => "done",
-        NightStatus::Failed | NightStatus::Killed | NightStatus::Late => FAILED,
+        status if is_failed(status) => FAILED,
         NightStatus::Running | NightStatus::Waiting => "running",
-        NightStatus::Skipped => "skipped",
+        _ => "skipped",
     }
 }
 
 fn row(night: &Night) -> Vec<String> {
-    let time = |at: chrono::DateTime<Utc>| at.format("%Y-%m-%d %H:%M").to_string();
     row![
         escape(&night.night),
-        format!("<span class=\"{}\">{}</span>", class(night.status), night.status.name()),
+        status(night.status.name()),
         time(night.due),
         night.started.map(time),
         night.ended.map(time),
@@ -140,103 +134,19 @@ fn row(night: &Night) -> Vec<String> {
     ]
 }
 
-/// A column for each week, a cell for each night, under the names of the months; and the legend.
-fn calendar(nights: &[&Night]) -> String {
-    let date = |night: &Night| night.night.get(..10)?.parse::<datasets::Date>().ok();
-    let dates: Vec<i32> = nights.iter().filter_map(|night| Some(date(night)?.0)).collect();
-    let (Some(&first), Some(&last)) = (dates.iter().min(), dates.iter().max()) else {
-        return String::new();
+/// The nights as a calendar, and its legend.
+fn drawn(nights: &[&Night]) -> String {
+    let day = |night: &&Night| {
+        Some(Day {
+            date: night.night.get(..10)?.parse().ok()?,
+            class: class(night.status),
+            title: Some(format!("{}: {}", night.night, night.status.name())),
+        })
     };
-    // Day 0 was a Thursday; weeks begin on Mondays.
-    let column = |day: i32| (day + 3).div_euclid(7) - (first + 3).div_euclid(7);
-    let (columns, size) = (column(last) + 1, CELL - 2);
+    let days: Vec<Day> = nights.iter().filter_map(day).collect();
     let done = nights.iter().filter(|night| night.status == NightStatus::Done).count();
-    let mut out = format!(
-        "<div class=\"wide\" tabindex=\"0\"><svg class=\"nights\" width=\"{0}\" viewBox=\"0 0 {0} \
-        {1}\" role=\"img\" aria-label=\"{2} nights, {done} done\">",
-        columns.max(2) * CELL,
-        8 * CELL,
-        nights.len()
-    );
-    // A month that has less than two columns has no room for its name.
-    let mut months: Vec<i32> = (first + 1..=last)
-        .filter(|day| datasets::Date(*day).ymd().2 == 1 && column(*day) + 2 <= columns)
-        .collect();
-    if months.first().is_none_or(|next| column(*next) >= 2) {
-        months.insert(0, first);
-    }
-    for day in months {
-        let (year, month, _) = datasets::Date(day).ymd();
-        let name = match month {
-            1 => year.to_string(),
-            month => MONTHS[month as usize - 1].to_owned(),
-        };
-        let x = column(day) * CELL + 1;
-        let _ = write!(out, "<text x=\"{x}\" y=\"{}\">{name}</text>", CELL - 4);
-    }
-    for night in nights {
-        let Some(day) = date(night).map(|date| date.0) else {
-            continue;
-        };
-        let _ = write!(
-            out,
-            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" rx=\"2\"><title>{}: \
-            {}</title></rect>",
-            class(night.status),
-            column(day) * CELL + 1,
-            ((day + 3).rem_euclid(7) + 1) * CELL + 1,
-            escape(&night.night),
-            night.status.name()
-        );
-    }
-    out.push_str("</svg></div>\n<p class=\"parts\">");
-    for (class, name) in LEGEND {
-        let _ = write!(
-            out,
-            "<svg class=\"nights\" width=\"{CELL}\" height=\"{CELL}\" viewBox=\"0 0 {CELL} {CELL}\" \
-            aria-hidden=\"true\"><rect class=\"{class}\" x=\"1\" y=\"1\" width=\"{size}\" height=\"{size}\" \
-            rx=\"2\"/></svg> {name} "
-        );
-    }
-    out.push_str("<span class=\"dim\">a column is a week, from Monday</span></p>\n");
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_calendar_has_months_and_a_legend() {
-        let first: datasets::Date = "2024-01-29".parse().unwrap();
-        let statuses = [NightStatus::Done, NightStatus::Late, NightStatus::Skipped];
-        let night = |day: i32| Night {
-            night: first.plus(day).to_string(),
-            due: chrono::DateTime::UNIX_EPOCH,
-            status: statuses[day as usize % 3],
-            started: None,
-            ended: None,
-            run: None,
-            attempts: 0,
-            why: None,
-            decision: None,
-            is_of_run: false,
-            is_ahead: false,
-        };
-        // Eleven weeks: January has no column of its own.
-        let nights: Vec<Night> = (0..73).map(night).collect();
-        let html = calendar(&nights.iter().collect::<Vec<_>>());
-        let texts: Vec<&str> = html.split("<text ").skip(1).collect();
-        let texts: Vec<&str> = texts
-            .iter()
-            .map(|text| text.split(['>', '<']).nth(1).unwrap())
-            .collect();
-        assert_eq!(texts, ["Feb", "Mar", "Apr"]);
-        for (class, name) in LEGEND {
-            assert!(
-                html.contains(&format!("class=\"{class}\"")) && html.contains(name),
-                "{html}"
-            );
-        }
+    match days.is_empty() {
+        true => String::new(),
+        false => calendar(&format!("{} nights, {done} done", nights.len()), &days, false) + &legend(&LEGEND),
     }
 }

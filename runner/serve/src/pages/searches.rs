@@ -2,6 +2,7 @@
 
 use crate::layout::{Page, link, run_address, search_address};
 use crate::live::{Fragments, Source};
+use crate::parts::{empty, status};
 use crate::site::Site;
 use runner_engine::Failure;
 use runner_report::html::{escape, table};
@@ -17,10 +18,10 @@ pub(crate) fn searches(site: &Site) -> Result<Page, Failure> {
         .collect();
     let mut body = String::from("<h1>Searches</h1>\n");
     if views.is_empty() {
-        body.push_str(
-            "<p>No searches yet: <code>runner exec</code> of a pipeline with <code>search:</code> makes the \
-            first.</p>\n",
-        );
+        body.push_str(&empty(
+            "No searches yet.",
+            "<code>runner exec</code> of a pipeline with <code>search:</code> makes the first.",
+        ));
     } else {
         let texts = View::list(&views);
         let head: Vec<&str> = texts.head.iter().map(String::as_str).collect();
@@ -28,6 +29,12 @@ pub(crate) fn searches(site: &Site) -> Result<Page, Failure> {
             let mut cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
             let id = &view.record.header.id;
             cells[0] = link(&search_address(id), id);
+            for cell in cells
+                .iter_mut()
+                .filter(|cell| ["running", "done", "stopped"].contains(&cell.as_str()))
+            {
+                *cell = status(cell);
+            }
             cells
         };
         let rows: Vec<Vec<String>> = texts.rows.into_iter().zip(&views).map(row).collect();
@@ -53,7 +60,9 @@ pub(crate) fn search(site: &Site, name: &str) -> Result<Page, Failure> {
         format!("<p>Runs: {}</p>\n", runs.join(" · "))
     };
     let body = format!(
-        "<h1>{}</h1>\n<div id=\"search\">{}</div>\n{runs}",
+        "<p class=\"crumbs\">{} / {}</p><h1>{}</h1>\n<div id=\"search\">{}</div>\n{runs}",
+        link("/searches", "Searches"),
+        escape(id),
         escape(&view.record.header.pipeline),
         section(&view)
     );

@@ -2,15 +2,22 @@
 
 use super::artifact::shown as artifact_shown;
 use crate::layout::{Page, link, run_address, stage_address};
+use crate::parts::{folded, status, tiles};
 use crate::site::Site;
 use runner_engine::{Failure, text};
 use runner_history::{self as history, Figures, StageRun};
-use runner_report::html::{escape, escape_content, section};
+use runner_report::figures::{Unit, deciding, shown};
+use runner_report::glossary::title;
+use runner_report::html::{escape, escape_content, section, table};
 use runner_report::{learning_curves, status_of};
 use std::collections::BTreeMap;
 
 /// The number of rows of each output.
 const ROWS: usize = 5;
+
+/// The number of metrics that stand at the top, and the number above which the others are folded.
+const TILES: usize = 6;
+const OPEN_METRICS: usize = 8;
 
 /// The number of lines of the log.
 const LINES: usize = 500;
@@ -22,18 +29,19 @@ pub(crate) fn stage(site: &Site, id: &str, name: &str) -> Result<Page, Failure> 
         return Err(Failure::usage(format!("run {id} has no stage `{name}`")).hint(hint));
     };
     let store = site.store()?;
-    let status = status_of(stage);
     let mut body = format!(
-        "<h1>{}</h1><p class=\"dim\">{} v{} · run {}</p>\n<p><strong \
-        class=\"{status}\">{status}</strong>{}</p>\n",
+        "<p class=\"crumbs\">{} / {} / {}</p><h1>{}</h1><p class=\"dim\">{} v{}</p>\n<p>{}{}</p>\n",
+        link("/runs", "Runs"),
+        link(&run_address(id), &format!("{} {id}", run.pipeline)),
+        escape(&stage.id),
         escape(&stage.id),
         escape(&stage.kind),
         stage.version,
-        link(&run_address(id), id),
+        status(status_of(stage)),
         times(stage)
     );
     if let Some(reason) = &stage.reason {
-        body.push_str(&format!("<p>It ran because {}</p>\n", escape(reason)));
+        body.push_str(&format!("<p>Why it ran: {}</p>\n", escape(reason)));
     }
     if let Some(error) = &stage.error {
         let hint = stage.hint.as_ref().map(|hint| format!("<br>{}", escape(hint)));
@@ -53,9 +61,7 @@ pub(crate) fn stage(site: &Site, id: &str, name: &str) -> Result<Page, Failure> 
         .collect();
     body.push_str(&section("<h2>Inputs</h2>", &["input", "from"], &needs));
     let figures = Figures::of(stage, &store);
-    let metric = |name: &String| Some(vec![escape(name), text::figure(*figures.values.get(name)?)]);
-    let rows: Vec<Vec<String>> = figures.headline.iter().filter_map(metric).collect();
-    body.push_str(&section("<h2>Metrics</h2>", &["metric", "value"], &rows));
+    body.push_str(&metrics(&figures));
     let curves: BTreeMap<_, _> = figures
         .curves
         .into_iter()
@@ -73,9 +79,46 @@ pub(crate) fn stage(site: &Site, id: &str, name: &str) -> Result<Page, Failure> 
         }
     }
     let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
-    body.push_str(&format!("<h2>Settings</h2>\n<pre>{}</pre>\n", escape_content(&config)));
+    let config = format!(
+        "<pre tabindex=\"0\" role=\"region\" aria-label=\"settings\">{}</pre>",
+        escape_content(&config)
+    );
+    body.push_str(&folded("settings", "Settings", &config));
     body.push_str(&log(stage, &store));
-    Ok(Page::new(format!("{name} {id}"), "/", body))
+    Ok(Page::new(format!("{name} {id}"), "/runs", body))
+}
+
+/// The metrics: those that decide as tiles, all of them below.
+fn metrics(figures: &Figures) -> String {
+    let shown = |name: &str, value: f64| shown(value, Unit::of(name));
+    let mut deciding: Vec<(usize, &String)> = figures
+        .headline
+        .iter()
+        .filter_map(|name| Some((deciding(name)?, name)))
+        .collect();
+    deciding.sort();
+    let tile = |(_, name): &(usize, &String)| Some((title(name), shown(name, *figures.values.get(*name)?)));
+    let decisive: Vec<(String, String)> = deciding.iter().take(TILES).filter_map(tile).collect();
+    let decisive: Vec<(&str, String)> = decisive
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.clone()))
+        .collect();
+    let metric = |name: &String| Some(vec![escape(name), shown(name, *figures.values.get(name)?)]);
+    let rows: Vec<Vec<String>> = figures.headline.iter().filter_map(metric).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let all = table(&["metric", "value"], &rows);
+    let tiled = if decisive.is_empty() {
+        String::new()
+    } else {
+        tiles(&decisive)
+    };
+    let all = match rows.len() > OPEN_METRICS {
+        true => folded("metrics", &format!("All {} metrics", rows.len()), &all),
+        false => all,
+    };
+    format!("<h2>Metrics</h2>\n{tiled}{all}")
 }
 
 fn times(stage: &StageRun) -> String {
@@ -114,7 +157,7 @@ fn log(stage: &StageRun, store: &cache::Store) -> String {
     let log = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = log.lines().collect();
     format!(
-        "<h2>Log</h2>\n<pre class=\"log\" tabindex=\"0\" aria-label=\"log\">{}</pre>\n",
+        "<h2>Log</h2>\n<pre class=\"log\" tabindex=\"0\" role=\"region\" aria-label=\"log\">{}</pre>\n",
         escape_content(&lines[lines.len().saturating_sub(LINES)..].join("\n"))
     )
 }
