@@ -22,14 +22,16 @@ const WIDE: &str = "document.querySelectorAll('details').forEach((part) => { par
     const page = document.documentElement; \
     const wide = [...document.querySelectorAll('.wide')].filter((part) => \
         part.querySelector('table') && part.scrollWidth > part.clientWidth + 1); \
-    return [...(page.scrollWidth > page.clientWidth ? ['the page'] : []), ...wide.map((part) => part.innerText.slice(0, 80))]";
+    const broad = page.scrollWidth > page.clientWidth ? ['the page'] : []; \
+    return [...broad, ...wide.map((part) => part.innerText.slice(0, 80))]";
 
-/// The path of a page that a command wrote.
-fn page(ended: &Ended) -> String {
+/// The address of a page that a command wrote.
+fn page(project: &Project, ended: &Ended) -> String {
     assert_eq!(ended.code, 0, "{}", ended.text());
     let text = ended.text();
     let path = text.split_whitespace().rfind(|word| word.ends_with(".html"));
-    format!("file://{}", path.unwrap_or_else(|| panic!("no page: {text}")))
+    let path = path.unwrap_or_else(|| panic!("no page: {text}"));
+    format!("file://{}", project.path(path).display())
 }
 
 fn reports_fit_pages_and_phones() {
@@ -39,9 +41,9 @@ fn reports_fit_pages_and_phones() {
         let file = format!("{}/../../pipelines/{name}.yaml", env!("CARGO_MANIFEST_DIR"));
         let mut arguments = vec!["exec", &file, "--report"];
         for setting in settings {
-            arguments.extend(["--set", setting]);
+            arguments.extend(["--set", *setting]);
         }
-        pages.push(page(&project.run(&arguments)));
+        pages.push(page(&project, &project.run(&arguments)));
     }
     let file = format!("{}/../../pipelines/cartpole.yaml", env!("CARGO_MANIFEST_DIR"));
     for (name, seed) in [("one", "seed=1"), ("two", "seed=2")] {
