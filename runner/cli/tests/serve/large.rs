@@ -245,7 +245,7 @@ fn a_thousand_stages_are_reached_by_keyboard() {
     );
     assert_readable(&browser);
     // From it to its input and back to the run.
-    tab_to(&browser, "a[href$='/stages/env3%5Bseed%3D7%5D']", 12);
+    tab_to(&browser, "a[href$='/stages/env3%5Bseed%3D7%5D']", 20);
     browser.press(ENTER);
     browser.wait_for("env/lookup v");
     browser.script("history.go(-2)");
