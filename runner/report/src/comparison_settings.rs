@@ -1,4 +1,5 @@
-//! Many points of a comparison by their settings: parallel coordinates, and the first figure over each setting.
+//! Many points of a comparison by their settings: parallel coordinates, and the first figure over each
+//! setting.
 
 use crate::search::{Point, parallel_coordinates, scatter};
 use runner_history::compare::{Comparison, Group};

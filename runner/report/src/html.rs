@@ -35,8 +35,9 @@ fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// Renders a self-contained page that supports light and dark mode and small screens. Its content security policy
-/// allows the page's own style and script, by their hashes, and nothing else, even if a script passed the escaping.
+/// Renders a self-contained page that supports light and dark mode and small screens. Its content security
+/// policy allows the page's own style and script, by their hashes, and nothing else, even if a script passed
+/// the escaping.
 pub(crate) fn page(title: &str, body: &str) -> String {
     let (style, script) = match chart::has_charts(body) {
         true => (Cow::Owned(format!("{STYLE}{}", chart::SCRIPT_STYLE)), chart::SCRIPT),
@@ -59,7 +60,8 @@ pub(crate) fn page(title: &str, body: &str) -> String {
 /// The element with the content security policy of a page, up to the policy.
 const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"";
 
-/// The content security policy of a self-contained page, with which a server must send it; `None` of another page.
+/// The content security policy of a self-contained page, with which a server must send it; `None` of another
+/// page.
 pub fn policy(page: &str) -> Option<&str> {
     let (head, rest) = page.split_once(POLICY)?;
     // What comes after the style may be what a run wrote.

@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 /// The charts of an evaluation.
 const OF_EVALUATIONS: [&str; 2] = ["equity", "drawdown"];
 
-/// Draws `equity` or `drawdown` of the run's first evaluation, or a metric over the steps of each stage that has
-/// it, as a self-contained SVG.
+/// Draws `equity` or `drawdown` of the run's first evaluation, or a metric over the steps of each stage that
+/// has it, as a self-contained SVG.
 ///
 /// # Errors
 /// When the run has no such chart.

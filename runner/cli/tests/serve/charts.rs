@@ -50,7 +50,8 @@ fn charts_are_interactive() {
     let browser = Browser::new(1280, 900);
     // The page as it came, to be put in the place of itself as live pages do.
     browser.prelude(
-        "addEventListener('DOMContentLoaded', () => { window.before = document.querySelector('main')?.innerHTML })",
+        "addEventListener('DOMContentLoaded', \
+         () => { window.before = document.querySelector('main')?.innerHTML })",
     );
     browser.open(&format!("file://{}", report.stdout.trim()));
     show(&browser, "Equity");
@@ -87,7 +88,8 @@ fn charts_are_interactive() {
     // An entry of the legend hides its line in all charts of the group.
     browser.click("figure[data-chart*='Equity'] .legend button");
     let pressed = "return [...document.querySelectorAll('figure[data-chart*=Equity] .legend button, \
-                   figure[data-chart*=Drawdown] .legend button')].filter((button) => button.textContent.startsWith('policy'))\
+                   figure[data-chart*=Drawdown] .legend button')]\
+                   .filter((button) => button.textContent.startsWith('policy'))\
                    .map((button) => button.ariaPressed)";
     assert_eq!(browser.script(pressed), json!(["false", "false"]));
     // The arrow keys move the cursor.

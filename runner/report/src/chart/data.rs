@@ -5,7 +5,8 @@ use crate::figures::Unit;
 use runner_engine::text::visible;
 use serde_json::{Value, json};
 
-/// The maximum number of points of a line. Longer lines are thinned to the minimum and maximum of each bucket.
+/// The maximum number of points of a line. Longer lines are thinned to the minimum and maximum of each
+/// bucket.
 const MOST_POINTS: usize = 2000;
 
 /// The data as text that may stand in a `<script>` element.
@@ -60,7 +61,8 @@ pub(super) fn json(chart: &Chart, looks: &[Look], shown: &[bool]) -> String {
     data.to_string().replace('<', "\\u003c")
 }
 
-/// A value with five significant digits, which no pixel tells from the value itself; null if it is not finite.
+/// A value with five significant digits, which no pixel tells from the value itself; null if it is not
+/// finite.
 fn short(value: f64) -> Value {
     match format!("{value:.4e}").parse::<f64>() {
         Ok(value) if value.is_finite() && value.fract() == 0.0 && value.abs() < 1e15 => json!(value as i64),

@@ -59,8 +59,8 @@ impl Ranges {
 }
 
 impl Chart {
-    /// The chart as HTML: the drawing, a table of values, a legend, and the data for the script of the page. Empty
-    /// if there is nothing to draw.
+    /// The chart as HTML: the drawing, a table of values, a legend, and the data for the script of the page.
+    /// Empty if there is nothing to draw.
     pub fn html(&self) -> String {
         let (looks, shown) = (looks(&self.series), is_shown(&self.series));
         let Some(ranges) = Ranges::new(&self.series) else {
@@ -99,10 +99,10 @@ impl Chart {
         };
         let height = HEAD + self.height + rows as f64 * ROW + 6.0;
         let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 \
-            {WIDTH} {height}\" role=\"img\"><title>{}</title><style>{}</style><rect class=\"paper\" width=\"{WIDTH}\" \
-            height=\"{height}\" rx=\"8\"/><text class=\"title\" x=\"12\" y=\"18\">{0}</text><g transform=\"translate(0 \
-            {HEAD})\">",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" width=\"{WIDTH}\" height=\"{height}\" \
+            viewBox=\"0 0 {WIDTH} {height}\" role=\"img\"><title>{}</title><style>{}</style>\
+            <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" rx=\"8\"/>\
+            <text class=\"title\" x=\"12\" y=\"18\">{0}</text><g transform=\"translate(0 {HEAD})\">",
             escape(&self.title),
             super::STYLE,
         );
@@ -216,7 +216,8 @@ impl Chart {
         }
     }
 
-    /// The names at the right ends of lines with the value at which each ends, from above; none of one line or of many.
+    /// The names at the right ends of lines with the value at which each ends, from above; none of one line
+    /// or of many.
     fn named(&self, shown: &[bool]) -> Vec<(f64, String)> {
         let lines = self
             .series
@@ -243,7 +244,8 @@ impl Chart {
             let class = if *shown { "" } else { " class=\"off\"" };
             let _ = write!(
                 out,
-                "<span{class}><svg class=\"key\" width=\"24\" height=\"10\" aria-hidden=\"true\">{sample}</svg>{}</span> ",
+                "<span{class}><svg class=\"key\" width=\"24\" height=\"10\" \
+                aria-hidden=\"true\">{sample}</svg>{}</span> ",
                 escape(&one.name)
             );
         }
@@ -274,7 +276,7 @@ impl Chart {
             .collect();
         format!(
             "<details class=\"values\"><summary>values</summary>{}</details>",
-            table(&["", "at", "value"], &rows)
+            table(&["line", "at", "value"], &rows)
         )
     }
 }

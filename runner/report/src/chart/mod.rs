@@ -1,5 +1,5 @@
-//! Charts: an SVG that scales with the page, follows its colours and needs no script, with its data beside it,
-//! from which the script of the page makes an interactive chart.
+//! Charts: an SVG that scales with the page, follows its colours and needs no script, with its data beside
+//! it, from which the script of the page makes an interactive chart.
 
 mod data;
 mod draw;

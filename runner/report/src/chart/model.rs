@@ -226,8 +226,8 @@ const ALL: usize = 6;
 /// The number of lines beside the policy that are shown at first of more.
 const BEST: usize = 3;
 
-/// True for each line that is shown at first. Of many, these are the policy and those that end highest; without a policy, the
-/// first ones.
+/// True for each line that is shown at first. Of many, these are the policy and those that end highest;
+/// without a policy, the first ones.
 pub(super) fn is_shown(series: &[Series]) -> Vec<bool> {
     if series.len() <= ALL {
         return vec![true; series.len()];

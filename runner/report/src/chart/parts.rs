@@ -20,8 +20,8 @@ pub(crate) fn horizontal_grid(
         let y = sy(*tick);
         let _ = write!(
             out,
-            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" y=\"{:.1}\" \
-            text-anchor=\"end\">{label}</text>",
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+            <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
             WIDTH - right,
             LEFT - 6.0,
             y + 4.0
@@ -76,8 +76,8 @@ pub(crate) fn figure(title: &str, height: f64, attributes: &str, label: &str) ->
 pub(crate) fn legend(names: impl Iterator<Item = String>) -> String {
     let name = |(i, name): (usize, String)| {
         format!(
-            "<span><svg class=\"key\" width=\"10\" height=\"10\" aria-hidden=\"true\"><rect class=\"f{}\" width=\"10\" \
-            height=\"10\" rx=\"2\"/></svg>{}</span> ",
+            "<span><svg class=\"key\" width=\"10\" height=\"10\" aria-hidden=\"true\">\
+            <rect class=\"f{}\" width=\"10\" height=\"10\" rx=\"2\"/></svg>{}</span> ",
             i % 6,
             escape(&name)
         )

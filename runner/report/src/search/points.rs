@@ -1,5 +1,5 @@
-//! Charts of runs, or of points of a matrix, by settings that are known as text: a metric over one setting, and
-//! parallel coordinates of several.
+//! Charts of runs, or of points of a matrix, by settings that are known as text: a metric over one setting,
+//! and parallel coordinates of several.
 
 use super::parallel::{self, Axis, Line};
 use super::scale::{labels, position};
@@ -21,8 +21,8 @@ pub struct Point {
 /// The ratio of the largest to the smallest number from which an axis is logarithmic.
 const LOGARITHMIC: f64 = 50.0;
 
-/// Parallel coordinates: an axis for each setting and one for the metric, a line for each point. Empty if there
-/// is nothing to draw.
+/// Parallel coordinates: an axis for each setting and one for the metric, a line for each point. Empty if
+/// there is nothing to draw.
 pub fn parallel_coordinates(metric: &str, settings: &[&str], points: &[Point]) -> String {
     let scales: Vec<Values> = (0..settings.len()).map(|at| scale(points, at)).collect();
     let axes: Vec<Axis<'_>> = settings
