@@ -31,8 +31,8 @@ stages_core::settings! {
     }
 }
 
-/// The stage kind `evaluate/summary`. It stands here, and not beside the other evaluations, for the figures and
-/// tables for people.
+/// The stage kind `evaluate/summary`. It stands here, and not in `stages/evaluate`, since figures for people
+/// are written here.
 pub struct Summary;
 
 /// The most columns that are chosen without `figures`.

@@ -30,7 +30,7 @@ impl Role {
     }
 }
 
-/// The prefixes under which metrics hold strategies by name: those of backtests, of studies and of comparisons.
+/// The prefixes under which metrics hold strategies by name, in backtests, studies and comparisons.
 const STRATEGIES: [(&str, Role); 3] = [
     ("agent/", Role::Agent),
     ("baseline/", Role::Baseline),
@@ -108,8 +108,8 @@ impl<'a> Evaluations<'a> {
     }
 }
 
-/// A figure over evaluations: alone with its interval, or the mean of several with the standard deviation. NaN
-/// stands for what there is not.
+/// A figure over evaluations: alone with its interval, or the mean of several with the standard deviation.
+/// NaN stands for what there is not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
     pub value: f64,
@@ -184,8 +184,8 @@ struct Shared<'a> {
     row: Row,
 }
 
-/// The rows by role and name. A strategy beside several agents is one row where its figures are the same, else
-/// the row's name says beside which agents.
+/// The rows by role and name. A strategy beside several agents is one row where its figures are the same,
+/// else the row's name says beside which agents.
 pub(super) fn rows(agents: &[Evaluations<'_>], figures: &[String], baselines: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     let mut shared: BTreeMap<(Role, &str), Vec<Shared<'_>>> = BTreeMap::new();

@@ -55,7 +55,8 @@ impl Workplace {
 /// A backtest with this return, of which cash and a rule are baselines.
 fn backtest(total_return: f64) -> Value {
     json!({
-        "total_return": total_return, "total_return_low": total_return - 0.1, "total_return_high": total_return + 0.1,
+        "total_return": total_return,
+        "total_return_low": total_return - 0.1, "total_return_high": total_return + 0.1,
         "sharpe": null,
         "baseline/cash/total_return": 0.02, "baseline/best_rule/total_return": 0.05,
         "versus/cash/utility": total_return - 0.02, "versus/best_rule/utility": total_return - 0.05,
@@ -70,8 +71,8 @@ fn two_agents() -> Workplace {
     ])
 }
 
-/// Several evaluations of an agent are one row; identical baselines are one row each, and so is one with the same
-/// figure beside every seed.
+/// Several evaluations of an agent are one row; identical baselines are one row each, and so is one with
+/// the same figure beside every seed.
 #[test]
 fn agents_come_first_and_identical_baselines_once() {
     let workplace = two_agents();
