@@ -80,6 +80,12 @@ pub const WIDTH: usize = 100;
 /// The least width to which texts are wrapped.
 const NARROW: usize = 12;
 
+/// The length to which the first column, with names, is not wrapped.
+const LONGEST_NAME: usize = 44;
+
+/// The least length to which the titles of numbers are wrapped.
+const SHORT: usize = 8;
+
 /// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks. Cells may
 /// hold any text. Texts are wrapped within their columns, and so are the names of numbers, where the table is
 /// wider than [`WIDTH`].
@@ -101,7 +107,12 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
         .map(|(name, width)| name.chars().count().max(*width))
         .collect();
     for (i, least) in least.iter_mut().enumerate() {
-        *least = if right.contains(&i) { (*least).max(4) } else { NARROW };
+        *least = match i {
+            // A name stays whole, to be copied.
+            0 if !right.contains(&0) => (*least).min(LONGEST_NAME),
+            _ if right.contains(&i) => (*least).max(SHORT.min(header[i].chars().count())),
+            _ => NARROW,
+        };
     }
     narrow(&mut widths, &least);
     let mut out = String::new();

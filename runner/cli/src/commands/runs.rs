@@ -136,9 +136,10 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
     let tagged = chosen.iter().any(|chosen| !chosen.marks.tags.is_empty());
     let kept = chosen.iter().any(|chosen| chosen.marks.kept);
     let failed = chosen.iter().any(|chosen| chosen.run.count(StageStatus::Failed) > 0);
-    // The id tells the time, too: fields that were asked for need the room.
+    // Fields that were asked for need the room; the id tells the time, too.
     let started = shown.is_empty();
-    let mut head = vec!["run", "pipeline", "status", "time", "cached", "ran"];
+    let mut head = vec!["run", "pipeline", "status", "time"];
+    head.extend(started.then_some(["cached", "ran"]).into_iter().flatten());
     head.extend(failed.then_some("failed"));
     let numbers = head.len();
     head.extend(started.then_some("started"));
@@ -151,14 +152,12 @@ fn table(chosen: &[Chosen<'_>], question: &Question) -> String {
         .iter()
         .map(|chosen| {
             let run = chosen.run;
-            let mut row = row![
-                run.id,
-                run.pipeline,
-                run.status.name(),
-                text::duration(run.seconds),
-                run.count(StageStatus::Cached),
-                run.count(StageStatus::Ran),
-            ];
+            let mut row = row![run.id, run.pipeline, run.status.name(), text::duration(run.seconds),];
+            let counts = started
+                .then_some([StageStatus::Cached, StageStatus::Ran])
+                .into_iter()
+                .flatten();
+            row.extend(counts.map(|status| run.count(status).to_string()));
             row.extend(failed.then(|| run.count(StageStatus::Failed).to_string()));
             row.extend(started.then(|| run.started.format("%Y-%m-%d %H:%M UTC").to_string()));
             row.extend(named.then(|| chosen.marks.name.clone().unwrap_or_default()));
