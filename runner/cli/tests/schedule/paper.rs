@@ -396,7 +396,7 @@ fn bad_input_is_refused_and_writes_nothing() {
     for (args, why) in [
         (
             ["paper", "open", "desk", "--policy", "desk@champion"].as_slice(),
-            "there is an account `desk`",
+            "there is already an account `desk`",
         ),
         (
             &["paper", "open", "b", "--policy", "desk@champion", "--capital=-5"],

@@ -136,7 +136,7 @@ fn a_ledger_is_read_as_it_was_written() {
     ledger.verify().unwrap();
     assert_eq!(Ledger::names(dir.path()).unwrap(), ["a"]);
     let err = Ledger::create(dir.path(), opened("a")).unwrap_err();
-    assert_eq!(err.message, "there is an account `a` already");
+    assert_eq!(err.message, "there is already an account `a`");
     let err = Ledger::read(dir.path(), "b").unwrap_err();
     assert_eq!(
         (err.message.as_str(), err.code),
@@ -296,7 +296,7 @@ fn wrong_entries_are_refused_and_none_of_them_is_written() {
     the night 2024-01-03 is in it
     the bookings of 2024-01-04 do not add up: cash is 75085.501, and 75085.5 by the bookings
     the entry `night` of 2024-01-04 has a number that is not finite
-    there is an order `2024-01-02-1` already
+    there is already an order `2024-01-02-1`
     fill 1 (`f3`): the account has no order `2024-01-09-1`
     fill 1 (`f1`): a fill `f1` was reported before
     fill 2 (`f3`): a fill `f3` was reported before

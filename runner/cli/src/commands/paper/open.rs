@@ -86,7 +86,7 @@ pub(super) fn open(session: &Session, args: &OpenArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     let home = archive.store.root();
     if Ledger::find(home, &args.name)?.is_some() {
-        return Err(Failure::usage(format!("there is an account `{}`", args.name))
+        return Err(Failure::usage(format!("there is already an account `{}`", args.name))
             .hint("choose another name; a ledger is never restarted"));
     }
     let now = clock_at(args.now).now();
