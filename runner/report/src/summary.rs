@@ -121,17 +121,15 @@ fn chosen(config: &SummaryConfig, agents: &[Evaluations<'_>]) -> Result<Vec<Stri
     Ok(config.figures.clone())
 }
 
-/// The figures of all rows under the names of metrics; `null` for those that are not finite.
+/// The figures of all rows under the names of metrics, those that are finite.
 fn values(rows: &[Row], figures: &[String]) -> impl Iterator<Item = (String, Value)> {
     rows.iter().flat_map(move |row| {
         row.cells.iter().zip(figures).flat_map(move |(cell, figure)| {
             let name = format!("{}{}/{figure}", row.role.prefix(), row.name);
-            let own = Number::from_f64(cell.value).map_or(Value::Null, Value::Number);
-            let beside = cell.beside().into_iter().filter_map({
-                let name = name.clone();
-                move |(suffix, value)| Some((format!("{name}{suffix}"), Number::from_f64(value)?.into()))
-            });
-            std::iter::once((name, own)).chain(beside)
+            let all = [("", cell.value)].into_iter().chain(cell.beside());
+            all.filter_map(move |(suffix, value)| {
+                Some((format!("{name}{suffix}"), Number::from_f64(value)?.into()))
+            })
         })
     })
 }

@@ -102,7 +102,7 @@ cash,baseline,,0.02,,,,
     );
     let summary = &artifact.meta["summary"];
     assert_eq!(summary["recurrent/total_return"], 0.13);
-    assert_eq!(summary["recurrent/sharpe"], Value::Null);
+    assert!(summary.get("recurrent/sharpe").is_none(), "{summary}");
     assert_eq!(summary["baseline/cash/total_return"], 0.02);
     let alone = workplace.run(&["total_return"], false).unwrap();
     assert!(!workplace.file(&alone, TABLE).contains("cash"));
@@ -218,6 +218,6 @@ fn the_bytes_are_known() {
     };
     assert_eq!(
         digest(),
-        "b4309402fdbcafeef9916f12ab76779f8f6816883f3f5da8f6155c22db8dfee2"
+        "3587a6481c282dd0c2497fefdcf66a64dea3cbf1b045c8b385b4bc18f305f03f"
     );
 }
