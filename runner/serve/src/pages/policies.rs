@@ -8,6 +8,7 @@ use datasets::Date;
 use runner_engine::{Failure, row, text};
 use runner_history::policies::{Judged, NamedPolicy, Registry, Version};
 use runner_report::chart::{Axis, Role, Series, lines};
+use runner_report::figures::{Unit, shown, with_interval};
 use runner_report::html::{escape, section, table};
 
 /// The number of versions without an alias, of verdicts and of moves that are listed: the last ones.
@@ -127,7 +128,18 @@ fn verdicts(policy: &NamedPolicy) -> String {
             escape(&format!("{} {outcome}", judged.alias)),
             judged.as_of,
         ];
-        row.extend(judged.shown());
+        let figure = |name: &str| judged.figures.get(name).copied().unwrap_or(f64::NAN);
+        let or_none = |value: f64, text: String| if value.is_finite() { text } else { String::new() };
+        let [ours, low, high, deflated] = [
+            "difference/log_return",
+            "difference/log_return_low",
+            "difference/log_return_high",
+            "difference/deflated_sharpe",
+        ]
+        .map(figure);
+        row.push(or_none(ours, with_interval(ours, low, high, Unit::Percent)));
+        row.push(or_none(deflated, shown(deflated, Unit::Probability)));
+        row.push(or_none(figure("trials"), shown(figure("trials"), Unit::Count)));
         row
     };
     let rows: Vec<Vec<String>> = policy.verdicts.iter().rev().take(LISTED).map(row).collect();
@@ -137,9 +149,7 @@ fn verdicts(policy: &NamedPolicy) -> String {
         "verdict",
         "outcome",
         "night",
-        "log return",
-        "low",
-        "high",
+        "log return a year, ahead",
         "deflated Sharpe",
         "trials",
     ];
