@@ -196,7 +196,7 @@ fn years(name: &str, rows: &BTreeMap<Date, u64>, found: &BTreeMap<Date, Vec<&str
         ));
     }
     let most = format!("up to {} rows", shown(most as f64, Unit::Count));
-    let blank = format!("no rows, {}", text::count(missing, "day of the week"));
+    let blank = format!("no rows, {}", text::count(missing, "weekday"));
     let legend = legend(&[
         ("l1", "few rows"),
         ("l4", most.as_str()),
