@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Write the book's reference: commands, stage kinds, schema, quality rules, layouts.
+/// Write the book's reference pages.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Example:

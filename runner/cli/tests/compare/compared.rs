@@ -274,7 +274,9 @@ fn the_page_is_one_file_with_curves_and_bands() {
         chart.contains("</svg>#1 lr=2</span>") && chart.contains("</svg>#2 lr=1</span>"),
         "{chart}"
     );
-    assert_eq!(page.matches("<figure").count(), 1);
+    // Parallel coordinates, a scatter for each setting, and the curves.
+    assert_eq!(page.matches("<figure>").count(), 3);
+    assert_eq!(page.matches("<figure data-chart=").count(), 1);
     assert!(page.contains("130&nbsp;* <span class=\"dim\">±"), "{page}");
     for seed in [10, 20, 60] {
         assert!(page.contains(&format!("sweep[lr=2,seed={seed}]")));

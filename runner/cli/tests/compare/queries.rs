@@ -77,24 +77,19 @@ fn sorts_limits_and_shows() {
     assert_eq!(names(&project, "--sort status --sort name", None), "one three two four");
     assert_eq!(names(&project, "--last 2", None), "two four");
     let table = project.ok("runs --sort one.return --show", &["params.value,many.return"]);
-    let columns: Vec<String> = table
+    let lines: Vec<String> = table
         .lines()
-        .map(|line| {
-            let at = table.lines().next().unwrap().find("one.return").unwrap();
-            line.chars()
-                .skip(at)
-                .collect::<String>()
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" ")
-        })
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
         .collect();
-    insta::assert_snapshot!(columns.join("\n"), @r"
-    one.return params.value many.return
-    1 1 1.5 ± 0.70711 (n=2)
-    2 2 3 ± 1.4142 (n=2)
-    3 3 4.5 ± 2.1213 (n=2)
-    ");
+    let values = [
+        "1 1 1.5 ± 0.70711 (n=2)",
+        "2 2 3 ± 1.4142 (n=2)",
+        "3 3 4.5 ± 2.1213 (n=2)",
+    ];
+    let mut rest = lines.iter();
+    for value in values {
+        assert!(rest.any(|line| line.ends_with(value)), "{value}: {table}");
+    }
     let json = project.json("runs --show", &["many.return", "--where", "name = two"]);
     assert_eq!(json[0]["fields"], serde_json::json!({ "many.return": [2.0, 4.0] }));
 }

@@ -55,7 +55,7 @@ fn trainings_and_evaluations_of_a_sweep() {
     let page = std::fs::read_to_string(project.path("compare.html")).unwrap();
     assert!(page.contains("<figcaption>train.charts/episodic_return</figcaption>"));
     assert!(page.contains("<figcaption>train.losses/entropy</figcaption>"));
-    assert!(page.contains("<path class=\"b0\"") && page.contains("#1 lr="));
+    assert!(page.contains("<path class=\"band") && page.contains("#1 lr="));
     // From the store alone: the same again, all cached, has the same curves.
     project.exec("p.yaml");
     let again = project.json("compare latest", &[]);

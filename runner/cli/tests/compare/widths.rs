@@ -25,7 +25,8 @@ stages:
   train_with_everything:
     matrix: {{ learning_rate_index: [1, 2, 3, 4, 5, 6, 7], seed: [1] }}
     needs: {{ features: features_of_all_markets_together.x }}
-    run: \"cat ${{needs.features}}; {{ {names} }} > ${{outputs.metrics}}\"
+    run: |
+      cat ${{needs.features}}; {{ {names} }} > ${{outputs.metrics}}
     outputs: {{ metrics: metrics.jsonl }}
 ",
     ))

@@ -33,7 +33,7 @@ fn other_hosts_are_refused() {
         policy.contains("default-src 'none'") && policy.contains("script-src 'self'"),
         "{policy}"
     );
-    assert!(page.body.contains("No runs yet"), "{}", page.body);
+    assert!(page.body.contains("Nothing has run here yet"), "{}", page.body);
     assert_eq!(server.get("/nowhere").status, 404);
     assert_eq!(server.get("/runs/latest").status, 404);
     assert_eq!(server.get("/runs/..%2f..%2fetc%2fpasswd").status, 404);

@@ -259,7 +259,8 @@ fn a_thousand_stages_are_reached_by_keyboard() {
     };
     assert_eq!(all, [expected("env", 70), expected("sum", 30)].concat());
     let beyond = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
-    assert_eq!(browser.script(beyond), json!(0));
+    // Widths are rounded: a pixel is no overflow.
+    assert!(browser.script(beyond).as_f64().unwrap() <= 1.0);
 
     // The report: the graph again, and the failed stage without opening anything.
     browser.open(&server.at("/runs/latest/report"));

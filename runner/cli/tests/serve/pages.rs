@@ -116,7 +116,7 @@ fn runs_are_filtered_and_compared() {
     ));
     assert_eq!(spark.header("content-type"), Some("image/svg+xml"));
     assert!(spark.body.contains(" d=\"M") && spark.header("cache-control").unwrap().contains("immutable"));
-    assert_eq!(some.matches("name=\"run\"").count(), 1, "{some}");
+    assert_eq!(some.matches(" name=\"run\"").count(), 1, "{some}");
     assert!(server.page("/runs?where=params.steps+%3D").contains("class=\"error\""));
     assert!(server.page("/runs?where=pipeline+%3D+other").contains("No run matches"));
     let compared = server.page("/compare?run=first&run=latest");
