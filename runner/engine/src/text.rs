@@ -78,7 +78,7 @@ fn cell(text: &str) -> Cow<'_, str> {
 pub const WIDTH: usize = 100;
 
 /// The least width to which texts are wrapped.
-const NARROW: usize = 12;
+const NARROW: usize = 10;
 
 /// The length to which the first column, with names, is not wrapped.
 const LONGEST_NAME: usize = 44;
