@@ -90,6 +90,11 @@ const SHORT: usize = 8;
 /// hold any text. Texts are wrapped within their columns, and so are the names of numbers, where the table is
 /// wider than [`WIDTH`].
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
+    table_rows(header, rows, right).concat()
+}
+
+/// The header and each row of a [`table`], each of one line or of several.
+pub fn table_rows(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> Vec<String> {
     let header: Vec<Cow<'_, str>> = header.iter().map(|text| cell(text)).collect();
     let rows: Vec<Vec<Cow<'_, str>>> = rows
         .iter()
@@ -108,15 +113,16 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
         .collect();
     for (i, least) in least.iter_mut().enumerate() {
         *least = match i {
-            // A name stays whole, to be copied.
+            // A name and the id of a run stay whole, to be copied.
             0 if !right.contains(&0) => (*least).min(LONGEST_NAME),
+            _ if header[i] == "run" => (*least).min(LONGEST_NAME),
             _ if right.contains(&i) => (*least).max(SHORT.min(header[i].chars().count())),
             _ => NARROW,
         };
     }
     narrow(&mut widths, &least);
-    let mut out = String::new();
-    let mut line = |cells: &[Cow<'_, str>]| {
+    let line = |cells: &[Cow<'_, str>]| {
+        let mut out = String::new();
         let wrapped: Vec<Vec<&str>> = cells
             .iter()
             .zip(&widths)
@@ -138,10 +144,10 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
             out.push_str(text.trim_end());
             out.push('\n');
         }
+        out
     };
-    line(&header);
-    rows.iter().for_each(|row| line(row));
-    out
+    let rows = rows.iter().map(|row| line(row));
+    std::iter::once(line(&header)).chain(rows).collect()
 }
 
 /// Narrows the widest columns, each to its least width at most, until the table fits.

@@ -242,9 +242,20 @@ pub fn text(comparison: &Comparison) -> String {
         metrics.len().min(MOST_METRICS)
     };
     let parameters = &comparison.parameters;
-    let settings = match has_columns && !comparison.is_complete {
-        true => parameters.len().min(MOST_PARAMETERS),
-        false => parameters.len(),
+    let most_settings = parameters.len().min(MOST_PARAMETERS);
+    let settings = match (comparison.is_complete, has_columns) {
+        (true, _) => parameters.len(),
+        (_, true) => most_settings,
+        // Columns: those for which there is room beside a metric.
+        (_, false) => {
+            let fit = |n: &usize| {
+                let Sheet(lines) = Sheet::arranged(comparison, &parameters[..*n], &metrics[..most.min(1)]);
+                let head: Vec<&str> = lines[0].iter().map(String::as_str).collect();
+                let all: Vec<usize> = (0..head.len()).collect();
+                text::fitting(&head, &lines[1..], &all) == all.len()
+            };
+            (0..=most_settings).rev().find(fit).unwrap_or(0)
+        }
     };
     let Sheet(mut lines) = Sheet::arranged(comparison, &parameters[..settings], &metrics[..most]);
     let mut count = most;

@@ -183,11 +183,10 @@ pub(super) fn log(session: &Session, args: &NightsArgs) -> Result<(), Failure> {
         "run",
         "note",
     ];
-    let table = text::table(&head, &rows, &[]);
-    let mut lines = table.lines();
-    let mut out = format!("{}\n", lines.next().unwrap_or_default());
-    for (line, reason) in lines.zip(reasons) {
-        out.push_str(&format!("{line}\n"));
+    let mut table = text::table_rows(&head, &rows, &[]).into_iter();
+    let mut out = table.next().unwrap_or_default();
+    for (row, reason) in table.zip(reasons) {
+        out.push_str(&row);
         // In full: the width of a column would cut it, or push the others apart.
         for line in reason.iter().flat_map(|reason| reason.lines()) {
             out.push_str(&format!("    {line}\n"));
