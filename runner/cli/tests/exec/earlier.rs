@@ -179,7 +179,7 @@ fn wrong_needs_have_a_place_and_a_hint() {
     for (need, message, hint) in [
         (
             "{ pipeline: nightly, stage: train, or: nothing }",
-            "replaced by nothing alone",
+            "the only substitute for an earlier run",
             "write `or: none`",
         ),
         (

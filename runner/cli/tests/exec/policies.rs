@@ -99,7 +99,7 @@ fn what_is_registered_survives_garbage_collection() {
     // Of those that an alias points to the run stays too: its record tells what they act on.
     assert_eq!(project.run(&["show", &format!("{run}/env")]).code, 0);
     let second = project.run(&["policy", "show", "desk@2"]);
-    assert!(second.stdout.contains("not in the history"), "{}", second.stdout);
+    assert!(second.stdout.contains("not in this history"), "{}", second.stdout);
     assert_eq!(project.run(&["cache", "verify"]).code, 0);
 }
 

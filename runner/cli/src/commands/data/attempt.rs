@@ -351,7 +351,7 @@ pub(super) fn answered(yaml: &str) -> Option<String> {
 /// The questions that a text asks: the comments above the lines to choose from, without the marks.
 pub(super) fn questions(yaml: &str) -> Vec<String> {
     let lines: Vec<&str> = yaml.lines().map(str::trim_start).collect();
-    let mark = format!(" (take `{CHOOSE}`");
+    let mark = format!(" (remove `{CHOOSE}`");
     let asked = lines.iter().filter_map(|line| line.split_once(&mark));
     asked
         .map(|(text, _)| text.trim_start_matches("# ").to_owned())
