@@ -91,6 +91,7 @@ fn earlier_runs_are_counted_from_the_last() {
     project.ok("show", &["latest~1/features_of_all_markets_together"]);
     assert_eq!(
         project.refused("show latest~3", &[]),
-        "error: there is no run `latest~3` in `DIR/home/runs`\n  hint: give a run (`runner runs` lists them, `latest` is the last), RUN/STAGE.OUTPUT, or the digest of an artifact\n"
+        "error: there is no run `latest~3` in `DIR/home/runs`\n  hint: give a run (`runner runs` lists them, \
+         `latest` is the last), RUN/STAGE.OUTPUT, or the digest of an artifact\n"
     );
 }

@@ -107,7 +107,7 @@ impl Proposal {
                 let date = date.map_or("", |(_, theirs, _)| theirs);
                 let _ = writeln!(
                     out,
-                    "{indent}  # is `{theirs}` a price that is traded? (take `{CHOOSE}` away from the line)\n{indent}  # An \
+                    "{indent}  # is `{theirs}` a price that is traded? (remove `{CHOOSE}` from the line)\n{indent}  # An \
                      interest rate is read by `ingest/rates`, a series of the economy by `ingest/features` with\n\
                      {indent}  # `date: {}, columns: [{}]`\n{indent}  {CHOOSE}{ours}: {}   # a price",
                     scalar(date),
