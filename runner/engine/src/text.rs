@@ -183,39 +183,43 @@ pub fn fitting(header: &[&str], rows: &[Vec<String>], columns: &[usize]) -> usiz
 pub fn wrap(text: &str, width: usize) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
-    while let Some((end, _)) = rest.char_indices().nth(width.max(1)) {
-        let (part, next) = (&rest[..end], rest[end..].chars().next());
-        let punctuation = |c: char| matches!(c, '.' | ',' | '/' | '_' | '=' | '-' | ';' | ']');
-        let blank = if next == Some(' ') {
-            Some(end)
-        } else {
-            part.rfind(' ').filter(|at| *at > 0)
-        };
-        let cut = blank
-            .or_else(|| part.rfind(punctuation).map(|at| at + 1))
-            .unwrap_or(end);
-        lines.push(rest[..cut].trim_end());
-        rest = rest[cut..].trim_start();
+    while let Some((line, next)) = first_line(rest, width) {
+        lines.push(line);
+        rest = next;
     }
     lines.push(rest);
     lines
 }
 
+/// The first of the lines of a text, and the text after it; `None` if the text is one line.
+fn first_line(text: &str, width: usize) -> Option<(&str, &str)> {
+    let (end, _) = text.char_indices().nth(width.max(1))?;
+    let (part, next) = (&text[..end], text[end..].chars().next());
+    let punctuation = |c: char| matches!(c, '.' | ',' | '/' | '_' | '=' | '-' | ';' | ']');
+    let blank = if next == Some(' ') {
+        Some(end)
+    } else {
+        part.rfind(' ').filter(|at| *at > 0)
+    };
+    let cut = blank
+        .or_else(|| part.rfind(punctuation).map(|at| at + 1))
+        .unwrap_or(end);
+    Some((text[..cut].trim_end(), text[cut..].trim_start()))
+}
+
 /// Text whose lines have at most [`WIDTH`] columns; what does not fit follows, indented by four more.
 pub fn folded(text: &str) -> String {
     let mut out = String::new();
-    for line in text.lines() {
-        let indent = line.chars().take_while(|c| *c == ' ').count();
-        let mut room = WIDTH;
-        let mut rest = line;
-        while let [first, _, ..] = wrap(rest, room).as_slice() {
-            out.push_str(first);
-            out.push_str(&format!("\n{:1$}", "", indent + 4));
-            rest = rest[first.len()..].trim_start();
-            room = WIDTH.saturating_sub(indent + 4).max(NARROW);
+    for line in text.lines().map(str::trim_end) {
+        let mut rest = line.trim_start_matches(' ');
+        let indent = line.len() - rest.len();
+        let mut margin = indent;
+        while let Some((first, next)) = first_line(rest, WIDTH.saturating_sub(margin).max(NARROW)) {
+            out.push_str(&format!("{:margin$}{first}\n", ""));
+            rest = next;
+            margin = indent + 4;
         }
-        out.push_str(rest.trim_end());
-        out.push('\n');
+        out.push_str(&format!("{:margin$}{rest}\n", ""));
     }
     out
 }
@@ -315,6 +319,8 @@ mod tests {
             lines[2].starts_with("  needs") && lines[3].starts_with("      "),
             "{shown}"
         );
+        let word = format!("  {}\n      {}\n", "x".repeat(98), "x".repeat(52));
+        assert_eq!(folded(&format!("  {}", "x".repeat(150))), word);
     }
 
     #[test]
