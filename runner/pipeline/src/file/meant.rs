@@ -1,4 +1,4 @@
-//! What a user probably means by a name of `--set` that names nothing.
+//! The name that a user probably means by a name of `--set` that names nothing.
 
 use crate::file::document::Document;
 use crate::text::{Tree, Value, nearest};
@@ -51,7 +51,8 @@ pub(super) fn meant(name: &str, document: &Document) -> Option<String> {
                 [port] if stage.needs.iter().any(|(key, _)| key.name == *port) => {
                     Some(format!("{name}.needs.{port}"))
                 }
-                [word] if is(word, &WITH) || is(word, &NEEDS) => None,
+                [word] if is(word, &WITH) => None,
+                [word, ..] if is(word, &NEEDS) => None,
                 rest => Some(format!("{name}.with.{}", rest.join("."))),
             }
         }

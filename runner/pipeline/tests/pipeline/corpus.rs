@@ -185,6 +185,7 @@ fn bad_arguments() {
         "train[seed=1].with.gamma=1",
         "train.env=env",
         "train.input.env=env",
+        "train.needs.env.x=1",
     ] {
         let errors = read(GOOD, &[set]).map(|_| ()).unwrap_err();
         check(&errors, set, 1);
@@ -248,5 +249,6 @@ fn bad_arguments() {
     train[seed=1].with.gamma=1     1: the pipeline has no stage `train[seed=1]` | write `--set train.with.gamma=1`
     train.env=env                  1: `train.env` cannot be set | write `--set train.needs.env=env`
     train.input.env=env            1: `train.input.env` cannot be set | write `--set train.needs.env=env`
+    train.needs.env.x=1            1: `train.needs.env.x` cannot be set | write `train.with.KEY`, or `train.needs.PORT`
     "#);
 }
