@@ -109,6 +109,7 @@ impl Recorded {
         Ok(Self {
             pipeline: Pipeline {
                 name: run.pipeline.clone(),
+                description: None,
                 file: run.file.clone(),
                 base: base.to_owned(),
                 params: run.params.clone(),

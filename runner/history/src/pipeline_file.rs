@@ -14,6 +14,9 @@ use std::sync::Arc;
 pub struct ResolvedPipeline {
     /// The pipeline's name.
     pub name: String,
+    /// The first paragraph of comments in the pipeline file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
     /// The pipeline file.
     pub file: PathBuf,
     /// The resolved parameters.
@@ -116,6 +119,7 @@ impl ResolvedPipeline {
     pub fn new(pipeline: &Pipeline, nodes: &[usize]) -> Self {
         Self {
             name: pipeline.name.clone(),
+            description: pipeline.description.clone(),
             file: pipeline.path(),
             params: pipeline.params.clone(),
             stages: nodes

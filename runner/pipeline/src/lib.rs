@@ -40,6 +40,7 @@ pub use describe::markdown::{escaped, kinds_markdown, pipeline_markdown};
 pub use describe::schema::schema;
 pub use describe::{graph, svg};
 pub use file::config_file;
+pub use file::description::description;
 pub use file::load::{LoadOptions, Names, load, load_text, load_with_sources, names, resolved, scheduled};
 pub use file::notify::{Channel, Email, MailAddress, MailServer, Notify, Occasion, Shape, Tls, Url};
 pub use file::registration::CANDIDATE;

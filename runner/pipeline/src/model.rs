@@ -21,6 +21,8 @@ use std::time::Duration;
 pub struct Pipeline {
     /// The pipeline's name.
     pub name: String,
+    /// The first paragraph of comments in the file. Not part of any key.
+    pub description: Option<String>,
     /// The pipeline file.
     pub file: PathBuf,
     /// The absolute path of the file's directory.

@@ -1,16 +1,13 @@
-//! The first lines of a report: what was asked of a run.
+//! The first lines of a report: the question that a run was to answer.
 
 use crate::evaluation::Evaluation;
 use crate::figures::{Unit, shown};
 use crate::html::{escape, escape_content};
 use runner_engine::text;
-use runner_history::{Run, StageRun, Warning};
+use runner_history::{Run, StageRun, Warning, resolved_pipeline};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
-
-/// The maximum length of a description, in characters.
-const LONGEST: usize = 400;
+use std::time::SystemTime;
 
 /// The most names in a line.
 const MOST_NAMES: usize = 6;
@@ -21,7 +18,7 @@ const MOST_WARNINGS: usize = 8;
 /// The title, the description, and a line each of the data, the policies, the test and the run.
 pub(crate) fn head(run: &Run, evaluations: &[Evaluation]) -> String {
     let mut out = format!("<h1>{}</h1>\n", escape(&run.pipeline));
-    if let Some(text) = description(&run.file) {
+    if let Some(text) = description(run) {
         out.push_str(&format!("<p>{}</p>\n", escape(&text)));
     }
     let mut tests: Vec<&str> = evaluations
@@ -44,23 +41,18 @@ pub(crate) fn head(run: &Run, evaluations: &[Evaluation]) -> String {
     out + &format!("<dl class=\"facts\">\n{facts}</dl>\n")
 }
 
-/// The first paragraph of comments at the top of a pipeline file.
-fn description(file: &Path) -> Option<String> {
-    let content = std::fs::read_to_string(file).ok()?;
-    let lines = content
-        .lines()
-        .map(|line| line.strip_prefix('#'))
-        .skip_while(|line| line.is_some_and(|line| line.trim_start().starts_with("yaml-language-server")));
-    // Indented lines are commands or lists.
-    let words =
-        lines.map_while(|line| line.filter(|line| !line.trim().is_empty() && !line.starts_with("   ")));
-    let text = words.map(str::trim).collect::<Vec<_>>().join(" ");
-    let cut = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
-    let whole = match text[..cut].rfind(". ") {
-        Some(end) if cut < text.len() => &text[..=end],
-        _ => &text[..cut],
-    };
-    (!whole.is_empty()).then(|| whole.trim_end_matches(':').to_owned())
+/// The pipeline's description as the run began; of a run that did not keep it, as the file has it, unless the
+/// file has changed since.
+fn description(run: &Run) -> Option<String> {
+    if let Ok(Some(pipeline)) = resolved_pipeline(&run.dir)
+        && pipeline.description.is_some()
+    {
+        return pipeline.description;
+    }
+    let changed = std::fs::metadata(&run.file).and_then(|meta| meta.modified()).ok()?;
+    let is_older = changed <= SystemTime::from(run.started);
+    let text = is_older.then(|| std::fs::read_to_string(&run.file))?;
+    runner_pipeline::description(&text.ok()?)
 }
 
 /// The stages of a family in words, each once.
@@ -105,7 +97,7 @@ fn ran(run: &Run) -> String {
     )
 }
 
-/// What went wrong: the error that ended the run, then the warnings, a line each, with the remedy folded.
+/// The troubles of a run: the error that ended it, then the warnings, a line each, with the remedy folded.
 pub(crate) fn troubles(run: &Run) -> String {
     let mut out = String::new();
     let failed = run.stages.iter().find(|stage| stage.error.is_some());
@@ -163,9 +155,32 @@ pub(crate) fn troubles(run: &Run) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use chrono::{DateTime, Utc};
     use runner_engine::{RunStatus, StageStatus};
-    use runner_history::ResolvedStage;
+    use runner_history::{ResolvedStage, Writer};
+    use serde_json::json;
+    use std::path::PathBuf;
     use std::sync::Arc;
+    use std::time::Duration;
+
+    fn run() -> Run {
+        Run {
+            id: "r".to_owned(),
+            dir: "r".into(),
+            pipeline: "p".to_owned(),
+            file: "p.yaml".into(),
+            params: BTreeMap::new(),
+            program: String::new(),
+            night: None,
+            accounts: Vec::new(),
+            status: RunStatus::Failed,
+            started: DateTime::UNIX_EPOCH,
+            seconds: 0.0,
+            stages: Vec::new(),
+            lookahead: None,
+            damaged: 0,
+        }
+    }
 
     /// Warnings stand in a line each, once for all stages that have them, with the remedy folded.
     #[test]
@@ -182,20 +197,8 @@ mod tests {
             stage
         };
         let mut run = Run {
-            id: "r".to_owned(),
-            dir: "r".into(),
-            pipeline: "p".to_owned(),
-            file: "p.yaml".into(),
-            params: BTreeMap::new(),
-            program: String::new(),
-            night: None,
-            accounts: Vec::new(),
-            status: RunStatus::Failed,
-            started: chrono::DateTime::UNIX_EPOCH,
-            seconds: 0.0,
             stages: vec![warned("a"), warned("b")],
-            lookahead: None,
-            damaged: 0,
+            ..run()
         };
         let html = troubles(&run);
         assert!(
@@ -210,19 +213,28 @@ mod tests {
         assert!(troubles(&run).contains("<strong>The run failed.</strong> b: no disk</p>"));
     }
 
+    /// A comment that is written after a run does not describe it.
     #[test]
-    fn the_description_is_the_first_paragraph_of_comments() {
+    fn the_description_is_that_of_the_file_when_the_run_began() {
         let dir = tempfile::tempdir().unwrap();
-        let of = |text: &str| {
-            let file = dir.path().join("p.yaml");
-            std::fs::write(&file, text).unwrap();
-            description(&file)
+        let mut writer = Writer::create(dir.path(), "r").unwrap();
+        let resolved = json!({
+            "name": "p", "description": "As it was.", "file": "p.yaml", "params": {}, "stages": [],
+        });
+        writer.pipeline(serde_json::from_value(resolved).unwrap());
+        let file = dir.path().join("p.yaml");
+        std::fs::write(&file, "# As it is.\nversion: 1\n").unwrap();
+        let at = |dir: PathBuf, started| {
+            description(&Run {
+                dir,
+                file: file.clone(),
+                started,
+                ..run()
+            })
         };
-        let head = "# yaml-language-server: $schema=x\n# Five seeds\n# of each task:\n#   runner exec p.yaml\nversion: 1\n";
-        assert_eq!(of(head).unwrap(), "Five seeds of each task");
-        assert_eq!(of("version: 1\n# later\n"), None);
-        let long = format!("# First. {}\n", "word ".repeat(200));
-        assert_eq!(of(&long).unwrap(), "First.");
-        assert_eq!(description(&dir.path().join("none.yaml")), None);
+        let later = DateTime::<Utc>::from(SystemTime::now() + Duration::from_secs(60));
+        assert_eq!(at(dir.path().join("r"), later).unwrap(), "As it was.");
+        assert_eq!(at(dir.path().join("old"), later).unwrap(), "As it is.");
+        assert_eq!(at(dir.path().join("old"), DateTime::UNIX_EPOCH), None);
     }
 }

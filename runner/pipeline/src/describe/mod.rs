@@ -1,4 +1,5 @@
-//! Descriptions: stage kinds and types as text, JSON and pages of the book, the schema of pipeline files, drawings of the graph.
+//! Descriptions: stage kinds and types as text, JSON and pages of the book, the schema of pipeline files,
+//! drawings of the graph.
 
 pub(crate) mod describe_type;
 pub mod graph;

@@ -4,6 +4,7 @@ mod node;
 
 use crate::file::compose::compose;
 use crate::file::connections::Connections;
+use crate::file::description::description;
 use crate::file::document::{self, Document};
 use crate::file::overrides::{self, OfNight};
 use crate::file::registration;
@@ -246,6 +247,7 @@ struct Plan<'s> {
 
 impl<'a> Loader<'a> {
     fn new(file: &'a Path, text: String, options: &'a LoadOptions, sources: bool) -> Self {
+        let description = description(&text);
         let mut texts = Texts::default();
         texts.push(file.to_owned(), text);
         overrides::texts(&mut texts, &options.set, &options.profiles);
@@ -265,6 +267,7 @@ impl<'a> Loader<'a> {
             problems: Problems::new(texts),
             settings: Vec::new(),
             pipeline: Pipeline {
+                description,
                 file: file.to_owned(),
                 base: folder_of(file),
                 ..Pipeline::default()

@@ -4,6 +4,7 @@
 pub(crate) mod compose;
 pub mod config_file;
 pub(crate) mod connections;
+pub(crate) mod description;
 pub(crate) mod document;
 pub(crate) mod load;
 mod meant;
