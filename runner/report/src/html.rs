@@ -171,6 +171,7 @@ pub const STYLE: &str = concat!(
 mod tests {
     use super::*;
     use crate::chart::{Axis, Series, lines};
+    use crate::stage_graph::stage_graph;
 
     /// The texts of the inline elements of a page that a browser must allow, by tag.
     fn inline<'p>(page: &'p str, open: &str, close: &str) -> Vec<&'p str> {
@@ -214,6 +215,12 @@ mod tests {
 
     #[test]
     fn no_element_has_a_style_of_its_own() {
+        let series = Series::line("a", vec![(0.0, 1.0), (1.0, 2.0)]);
+        let chart = lines("t", &[series], Axis::Steps, 200.0);
+        let graph = stage_graph(&crate::stage_graph::tests::run(3));
+        let shown = page("t", &format!("{chart}{graph}"));
+        assert!(shown.contains("<script>") && shown.contains("class=\"dag"), "{graph}");
+        assert!(!shown.contains(" style=\""), "{shown}");
         assert!(!chart::SCRIPT.contains("</script") && !chart::SCRIPT.contains("<!--"));
         assert!(!STYLE.contains("</style"));
     }

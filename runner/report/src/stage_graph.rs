@@ -12,7 +12,7 @@ const MOST_DRAWN: usize = 60;
 /// The width from which a drawing shrinks with the page.
 const BROAD: f64 = 620.0;
 
-/// What the box of a stage shows besides its name and status, and where it leads.
+/// The second line of a stage's box, below its name and status, and where the box leads.
 #[derive(Default)]
 pub struct BoxLook {
     /// The second line; that of the stage's kind if there is none.
@@ -159,13 +159,14 @@ fn together(stages: &[&StageRun]) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use runner_engine::{RunStatus, StageStatus};
     use runner_history::ResolvedStage;
     use std::sync::Arc;
 
-    fn run(points: usize) -> Run {
+    /// A run of an environment, and of a training and a test for each point.
+    pub(crate) fn run(points: usize) -> Run {
         let stage = |id: String, name: &str, needs: Vec<String>| {
             let mut stage = StageRun::new(Arc::new(ResolvedStage {
                 id,
