@@ -1,8 +1,8 @@
 //! The data-quality rules, and the table of their violations.
 //!
 //! A row may break several rules; it is counted under each. How a violation is treated depends on the rule's
-//! [`Remedy`] and on the [`Action`] in force: the configured action, or else the rule's own. `runner reference`
-//! writes them with their formulas.
+//! [`Remedy`] and on the [`Action`] in force: the configured action, or else the rule's own. `runner
+//! reference` writes them with their formulas.
 
 mod example;
 mod level;

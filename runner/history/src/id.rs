@@ -60,8 +60,8 @@ fn after(name: &str) -> Option<usize> {
     }
 }
 
-/// Resolves `name` to a run id: `latest`, `latest~1` (the run before it), an id, the name of a run, or a unique
-/// prefix or suffix of an id.
+/// Resolves `name` to a run id: `latest`, `latest~1` (the run before it), an id, the name of a run, or a
+/// unique prefix or suffix of an id.
 ///
 /// # Errors
 /// When it matches no run, or several.

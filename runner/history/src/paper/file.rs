@@ -405,5 +405,8 @@ fn changed(path: &Path, name: &str, broken: &Broken) -> Failure {
         broken.line,
         broken.what
     ))
-    .hint("restore the file from a backup or with `runner cache pull`; entries are only ever appended to a ledger")
+    .hint(
+        "restore the file from a backup or with `runner cache pull`; entries are only ever appended to a \
+        ledger",
+    )
 }

@@ -161,9 +161,9 @@ impl Scan {
 mod tests {
     use super::*;
 
-    /// Worked by hand, and partly told in docs/concepts/fills.md. Contracts at their expiry, so that their values are
-    /// intrinsic and can be computed by hand: the underlying at 100, a range of 15 %, and the extreme move of
-    /// 30 %, of which 35 % counts.
+    /// Worked by hand, and partly told in docs/concepts/fills.md. Contracts at their expiry, so that
+    /// their values are intrinsic and can be computed by hand: the underlying at 100, a range of 15 %, and
+    /// the extreme move of 30 %, of which 35 % counts.
     #[test]
     fn by_hand() {
         let rule = RiskArray::default();

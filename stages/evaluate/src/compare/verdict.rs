@@ -391,8 +391,8 @@ mod tests {
         promoted
     }
 
-    /// docs/studies/statistics.md states these numbers. Challengers that have nothing in common are the most chances
-    /// without an edge; with one, they find it the later the more they have in common.
+    /// docs/studies/statistics.md states these numbers. Challengers that have nothing in common
+    /// are the most chances without an edge; with one, they find it the later the more they have in common.
     #[test]
     fn seasons_without_an_edge_promote_seldom_and_one_with_an_edge_finds_it() {
         let (seasons, nights) = (40_u64, 60);
