@@ -38,6 +38,13 @@ struct Beside<'a> {
     p: f64,
 }
 
+impl Beside<'_> {
+    /// True where the baseline is ahead of the policy beyond chance.
+    fn beats(&self) -> bool {
+        self.less < 0.0 && self.p < CHANCE
+    }
+}
+
 /// The figure by which a policy is compared, and the baselines by it. The figure is the one whose differences
 /// have p-values.
 fn beside(values: &Values) -> Option<(String, Vec<Beside<'_>>)> {
@@ -125,12 +132,37 @@ pub(crate) fn sentence(values: &Values) -> Option<String> {
     answer(values).or_else(|| beside_optimal(values))
 }
 
-/// The baselines that the policy beats beyond chance and those that beat it, in words.
+/// The baselines that the policy beats beyond chance and those that beat it, in words; then the bounds that
+/// are ahead of it.
 fn judgement(baselines: &[Beside<'_>]) -> String {
-    let (ahead, behind) = (beaten(baselines), beating(baselines));
-    let n = baselines.len();
-    match (ahead.as_slice(), behind.as_slice()) {
-        ([], []) if n == 1 => format!("no difference from {} is beyond chance", title(baselines[0].name)),
+    let parts = [beside_competitors(baselines), bounds_ahead(baselines)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => "no bound is ahead of it beyond chance".to_owned(),
+        false => parts.join("; "),
+    }
+}
+
+/// The bounds that are ahead of the policy beyond chance, in words.
+fn bounds_ahead(baselines: &[Beside<'_>]) -> Option<String> {
+    let bounds = baselines.iter().filter(|baseline| is_bound(baseline.name));
+    let ahead = titles(bounds.filter(|bound| bound.beats()));
+    match ahead.as_slice() {
+        [] => None,
+        [one] => Some(format!("the bound {one} is ahead")),
+        several => Some(format!("the bounds {} are ahead", listed(several))),
+    }
+}
+
+/// The judgement of the policy beside its competitors; `None` without any.
+fn beside_competitors(baselines: &[Beside<'_>]) -> Option<String> {
+    let beaten = competitors(baselines).filter(|baseline| baseline.less > 0.0 && baseline.p < CHANCE);
+    let beating = competitors(baselines).filter(|baseline| baseline.beats());
+    let (ahead, behind) = (titles(beaten), titles(beating));
+    let first = title(competitors(baselines).next()?.name);
+    let n = competitors(baselines).count();
+    Some(match (ahead.as_slice(), behind.as_slice()) {
+        ([], []) if n == 1 => format!("no difference from {first} is beyond chance"),
         ([], []) => format!("it beats none of {n} baselines beyond chance, and none beats it"),
         (ahead, []) if ahead.len() == n && n > 1 => format!("it beats all {n} baselines beyond chance"),
         (ahead, []) if n == 1 => format!("it beats {} beyond chance", ahead[0]),
@@ -150,7 +182,7 @@ fn judgement(baselines: &[Beside<'_>]) -> String {
             listed(behind),
             beat(behind)
         ),
-    }
+    })
 }
 
 fn beat(who: &[String]) -> &'static str {
@@ -175,18 +207,8 @@ fn competitors<'b, 'v>(baselines: &'b [Beside<'v>]) -> impl Iterator<Item = &'b 
     baselines.iter().filter(|baseline| !is_bound(baseline.name))
 }
 
-/// The titles of the baselines that the policy beats beyond chance.
-fn beaten(baselines: &[Beside<'_>]) -> Vec<String> {
-    let ahead = baselines
-        .iter()
-        .filter(|baseline| baseline.less > 0.0 && baseline.p < CHANCE);
-    ahead.map(|baseline| title(baseline.name)).collect()
-}
-
-/// The titles of the baselines, bounds apart, that beat the policy beyond chance.
-fn beating(baselines: &[Beside<'_>]) -> Vec<String> {
-    let behind = competitors(baselines).filter(|baseline| baseline.less < 0.0 && baseline.p < CHANCE);
-    behind.map(|baseline| title(baseline.name)).collect()
+fn titles<'b, 'v: 'b>(baselines: impl Iterator<Item = &'b Beside<'v>>) -> Vec<String> {
+    baselines.map(|baseline| title(baseline.name)).collect()
 }
 
 /// The judgement of the policy beside its baselines, for the summary of a section.
@@ -194,16 +216,15 @@ pub(crate) fn beside_baselines(values: &Values) -> Option<String> {
     Some(judgement(&beside(values)?.1))
 }
 
-/// The names of the baselines that matter: the best one, those that beat the policy, and the best rule of what
-/// is seen.
+/// The names of the baselines that matter: the best one, those that beat the policy, and the best rule of
+/// what is seen.
 pub(crate) fn mattering(values: &Values) -> Vec<&str> {
     let Some((_, baselines)) = beside(values) else {
         return Vec::new();
     };
     let best = competitors(&baselines).min_by(|a, b| a.less.total_cmp(&b.less));
     let best = best.map(|best| best.name);
-    let matters =
-        |one: &&Beside<'_>| Some(one.name) == best || one.name == SEEN || one.less < 0.0 && one.p < CHANCE;
+    let matters = |one: &&Beside<'_>| Some(one.name) == best || one.name == SEEN || one.beats();
     competitors(&baselines).filter(matters).map(|one| one.name).collect()
 }
 
@@ -232,8 +253,8 @@ pub fn finding(store: &Store, artifact: &Artifact) -> String {
     table_of(store, artifact).or_else(sentence).unwrap_or_default()
 }
 
-/// The answers of the first evaluations of a run that have one, a sentence each, with the stage in front where
-/// there are several.
+/// The answers of the first evaluations of a run that have one, a sentence each, with the stage in front
+/// where there are several.
 pub fn answers(run: &Run, store: &Store, most: usize) -> Vec<String> {
     let stages = run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/"));
     let found = stages.filter_map(|stage| {
@@ -282,8 +303,8 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect()
     }
 
-    /// The baseline that is better is named, with its figure; bounds are not, though they count among what was
-    /// tested.
+    /// The baseline that is better is named, with its figure; a bound is no competitor, but is said to be
+    /// ahead.
     #[test]
     fn the_baseline_that_hurts_is_named() {
         let market = |less: f64, p: f64, blind: f64| {
@@ -303,20 +324,20 @@ mod tests {
         let worse = market(-0.106, 0.01, 0.0);
         assert_eq!(
             answer(&worse).unwrap(),
-            "The policy earns +10.4 % a year over cash [−3.1, 22.1]: of 3 baselines it beats cash beyond chance, and best \
-            rule of what is seen beats it. Best baseline at the policy's volatility: best rule of what is seen, \
-            +21.0 % (p 0.010, corrected)."
+            "The policy earns +10.4 % a year over cash [−3.1, 22.1]: of 2 baselines it beats cash beyond \
+            chance, and best rule of what is seen beats it; the bound oracle is ahead. Best baseline at the \
+            policy's volatility: best rule of what is seen, +21.0 % (p 0.010, corrected)."
         );
         assert_eq!(mattering(&worse), ["best_rule"]);
         let even = answer(&market(0.02, 0.2, 1.0)).unwrap();
         assert!(even.starts_with("The blind policy earns"), "{even}");
         assert!(
-            even.contains("it beats cash beyond chance, and none beats it"),
+            even.contains("it beats cash beyond chance, and none beats it; the bound oracle is ahead"),
             "{even}"
         );
         let ahead = answer(&market(0.05, 0.01, 0.0)).unwrap();
         assert!(
-            ahead.contains("it beats best rule of what is seen and cash beyond chance, and none beats it"),
+            ahead.contains("it beats all 2 baselines beyond chance; the bound oracle is ahead"),
             "{ahead}"
         );
         assert_eq!(answer(&values(&[("excess_return", 0.1)])), None);
@@ -337,9 +358,9 @@ mod tests {
         ]));
         assert_eq!(
             said.unwrap(),
-            "The policy earns +2.00 % a year over cash: it beats none of 3 baselines beyond chance, and none beats it. Best \
-            baseline at the policy's volatility: short straddle, +6.00 % (p 0.100, corrected); best rule of what is \
-            seen, +5.00 %."
+            "The policy earns +2.00 % a year over cash: it beats none of 2 baselines beyond chance, and \
+            none beats it. Best baseline at the policy's volatility: short straddle, +6.00 % (p 0.100, \
+            corrected); best rule of what is seen, +5.00 %."
         );
     }
 
@@ -379,5 +400,24 @@ mod tests {
             of(7, -0.1),
             "it beats none of 7 baselines beyond chance, and a, b, c, d and 3 more beat it"
         );
+    }
+
+    #[test]
+    fn bounds_alone_are_no_baselines() {
+        let of = |names: &[&str], p: f64| {
+            let mut values = values(&[("mrr", 0.5)]);
+            for name in names {
+                values.insert(format!("versus/{name}/mrr"), -0.1);
+                values.insert(format!("versus/{name}/mrr_p"), p);
+            }
+            beside_baselines(&values).unwrap()
+        };
+        assert_eq!(of(&["oracle"], 0.01), "the bound oracle is ahead");
+        assert_eq!(
+            of(&["filter", "oracle"], 0.01),
+            "the bounds filter and oracle are ahead"
+        );
+        assert_eq!(of(&["oracle"], 0.2), "no bound is ahead of it beyond chance");
+        assert_eq!(of(&["a", "oracle"], 0.2), "no difference from a is beyond chance");
     }
 }
