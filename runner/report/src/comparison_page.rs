@@ -6,6 +6,7 @@ use super::comparison_settings;
 use super::comparison_table::{self, notes};
 use crate::chart::{Axis, Role, Series, lines};
 use crate::figure_table::{self, Column, together};
+use crate::figures;
 use crate::fold::Fold;
 use crate::glossary;
 use crate::html::{self, escape};
@@ -152,8 +153,8 @@ fn figures_in_columns(comparison: &Comparison, metrics: &[&str]) -> String {
     let rows: Vec<Vec<String>> = metrics
         .iter()
         .map(|metric| {
-            let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
-            let mut row = vec![glossary::worded(name, &label(comparison, metric))];
+            let term = figures::term(metric).unwrap_or_default();
+            let mut row = vec![glossary::worded(term, &label(comparison, metric))];
             let groups = comparison.groups.iter();
             row.extend(groups.map(|group| in_cell(&cell(comparison, group, metric))));
             row.extend(pair.map(|(first, second)| {

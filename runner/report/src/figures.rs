@@ -13,7 +13,7 @@ pub enum Unit {
     Percent,
     /// A probability, from 0 to 1, with three decimals.
     Probability,
-    /// A number of things, shown in full.
+    /// A number of things: whole numbers in full, a mean of them to three digits.
     Count,
     /// A multiple: 12.4×.
     Times,
@@ -27,21 +27,24 @@ pub enum Unit {
 const SUFFIXES: [&str; 4] = ["_low", "_high", "_se", "_sd"];
 
 impl Unit {
-    /// The unit of a metric, by the last part of its name; [`Unit::Plain`] where it is not known.
+    /// The unit of a metric, by the last part of its name and the group in front of it; [`Unit::Plain`] where
+    /// it is not known.
     pub fn of(metric: &str) -> Self {
         let last = metric.rsplit(['/', '.']).next().unwrap_or(metric);
+        match group(metric) {
+            "losses" => return Self::Plain,
+            "time" => return Self::Seconds,
+            "profit" | "excess_over" => return Self::Percent,
+            _ => {}
+        }
         let name = SUFFIXES.iter().find_map(|end| last.strip_suffix(end)).unwrap_or(last);
         let name = name.strip_prefix("loss_").unwrap_or(name);
         if let Some(term) = glossary::find(name) {
             return term.unit;
         }
-        if metric.starts_with("time/") || name.ends_with("_seconds") {
+        if name.ends_with("_seconds") {
             Self::Seconds
-        } else if metric.starts_with("profit/")
-            || metric.contains("/profit/")
-            || name.ends_with("share")
-            || name.starts_with("share_of_")
-        {
+        } else if name.ends_with("share") || name.starts_with("share_of_") {
             Self::Percent
         } else if last.ends_with("_p") {
             Self::Probability
@@ -51,6 +54,18 @@ impl Unit {
     }
 }
 
+/// The group of a metric, without the stage in front: `losses` of `train.losses/alpha`; empty for none.
+fn group(metric: &str) -> &str {
+    let groups = metric.rsplit_once('/').map_or("", |(groups, _)| groups);
+    groups.rsplit(['/', '.']).next().unwrap_or(groups)
+}
+
+/// The name under which the glossary knows a metric, without stage and group; `None` for the losses of a
+/// training, whose names mean other things: SAC's `losses/alpha` is no return.
+pub(crate) fn term(metric: &str) -> Option<&str> {
+    metric.rsplit(['.', '/']).next().filter(|_| group(metric) != "losses")
+}
+
 /// The number of significant digits.
 const DIGITS: i32 = 3;
 
@@ -58,11 +73,10 @@ const DIGITS: i32 = 3;
 pub fn shown(value: f64, unit: Unit) -> String {
     match unit {
         _ if !value.is_finite() => "–".to_owned(),
-        Unit::Plain => number(value),
+        Unit::Plain | Unit::Count => number(value),
         Unit::Percent => format!("{} %", small(100.0 * value, 0.001)),
         Unit::Probability if value.abs() < 0.001 => small(value, 0.001),
         Unit::Probability => decimals(value, 3),
-        Unit::Count => decimals(value, 0),
         Unit::Times => format!("{}×", small(value, 0.001)),
         Unit::Seconds => seconds(value),
         Unit::Money if value.abs() >= 999.995 => decimals(value, 0),
@@ -108,7 +122,7 @@ pub fn with_deviation(mean: f64, deviation: f64, unit: Unit) -> String {
     };
     let (mean, deviation) = (scale * mean, scale * deviation);
     let digits = match unit {
-        Unit::Count => 0,
+        Unit::Count if mean.fract() == 0.0 && deviation.fract() == 0.0 => 0,
         _ => places(mean.abs().max(deviation)),
     };
     format!("{} ± {}{end}", decimals(mean, digits), decimals(deviation, digits))
@@ -171,18 +185,22 @@ fn decimals(value: f64, places: usize) -> String {
 
 fn seconds(value: f64) -> String {
     let size = value.abs();
-    if size < 0.0005 {
-        "< 1 ms".to_owned()
+    let sign = if value < 0.0 { "−" } else { "" };
+    if size == 0.0 {
+        "0 s".to_owned()
+    } else if size < 0.0005 {
+        let than = if value < 0.0 { ">" } else { "<" };
+        format!("{than} {sign}1 ms")
     } else if size < 0.9995 {
-        format!("{} ms", decimals(value * 1e3, 0))
+        format!("{sign}{} ms", decimals(size * 1e3, 0))
     } else if size < 99.95 {
-        format!("{} s", decimals(value, 1))
+        format!("{sign}{} s", decimals(size, 1))
     } else if size < 7199.5 {
-        let whole = value.round();
-        format!("{:.0} min {:02.0} s", (whole / 60.0).floor(), whole % 60.0)
+        let whole = size.round();
+        format!("{sign}{:.0} min {:02.0} s", (whole / 60.0).floor(), whole % 60.0)
     } else {
-        let minutes = (value / 60.0).round();
-        format!("{:.0} h {:02.0} min", (minutes / 60.0).floor(), minutes % 60.0)
+        let minutes = (size / 60.0).round();
+        format!("{sign}{:.0} h {:02.0} min", (minutes / 60.0).floor(), minutes % 60.0)
     }
 }
 
@@ -250,12 +268,19 @@ mod tests {
             ),
             "1.23; −12.3; 12,400; 12,412; 0.000300; < 0.000001; –"
         );
-        assert_eq!(of(&[1234567.0, 12.0, 9999.6], Unit::Count), "1,234,567; 12; 10,000");
+        assert_eq!(
+            of(&[1234567.0, 12.0, 9999.6, 9.5, 1.0 / 3.0], Unit::Count),
+            "1,234,567; 12; 10,000; 9.50; 0.333"
+        );
         assert_eq!(of(&[12.41], Unit::Times), "12.4×");
         assert_eq!(of(&[1234.5, 12.345, -0.001], Unit::Money), "1,234; 12.35; 0.00");
         assert_eq!(
-            of(&[0.0, 0.0123, 1.2, 99.96, 119.9, 7199.7], Unit::Seconds),
-            "< 1 ms; 12 ms; 1.2 s; 1 min 40 s; 2 min 00 s; 2 h 00 min"
+            of(&[0.0, 1e-5, 0.0123, 1.2, 99.96, 119.9, 7199.7], Unit::Seconds),
+            "0 s; < 1 ms; 12 ms; 1.2 s; 1 min 40 s; 2 min 00 s; 2 h 00 min"
+        );
+        assert_eq!(
+            of(&[-1e-5, -0.0123, -1.2, -200.0, -7199.7], Unit::Seconds),
+            "> −1 ms; −12 ms; −1.2 s; −3 min 20 s; −2 h 00 min"
         );
         assert_eq!(signed(0.042, Unit::Percent), "+4.20 %");
         assert_eq!(signed(-0.042, Unit::Percent), "−4.20 %");
@@ -270,6 +295,8 @@ mod tests {
         assert_eq!(interval(0.001, 0.0023, Unit::Plain), "[0.00100, 0.00230]");
         assert_eq!(with_deviation(0.1241, 0.0312, Unit::Percent), "12.4 ± 3.1 %");
         assert_eq!(with_deviation(1234.4, 0.4, Unit::Count), "1,234 ± 0");
+        assert_eq!(with_deviation(1.0 / 3.0, 0.577, Unit::Count), "0.333 ± 0.577");
+        assert_eq!(with_deviation(12.0, 0.0, Unit::Count), "12 ± 0");
     }
 
     #[test]
@@ -284,10 +311,19 @@ mod tests {
             ("hedge_ppo/share_of_black_scholes_sd", Unit::Percent),
             ("charts/SPS", Unit::Count),
             ("time/forward", Unit::Seconds),
+            ("train.time/forward", Unit::Seconds),
+            ("evaluate.profit/theta", Unit::Percent),
+            ("evaluate.baseline/cash/profit/theta", Unit::Percent),
+            ("excess_over/cash", Unit::Percent),
             ("losses/entropy", Unit::Plain),
+            ("losses/alpha", Unit::Plain),
+            ("train.losses/alpha", Unit::Plain),
+            ("alpha", Unit::Percent),
         ] {
             assert_eq!(Unit::of(name), unit, "{name}");
         }
+        assert_eq!(term("train.losses/alpha"), None);
+        assert_eq!(term("evaluate.baseline/cash/alpha"), Some("alpha"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::layout::encode;
 use cache::{ArtifactDigest, Store};
 use runner_history::{Run, StageRun, figures as metrics};
 use runner_report::figures::{Unit, deciding, shown};
+use runner_report::glossary::title;
 
 /// The number of a run's evaluations among which its answer is looked for.
 const EVALUATIONS: usize = 4;
@@ -34,7 +35,7 @@ pub(crate) fn main_figure(run: &Run, store: &Store) -> Option<(String, String)> 
             .iter()
             .filter_map(|(name, value)| Some((deciding(name)?, name, value)));
         let (_, name, value) = decisive.min_by_key(|(place, ..)| *place)?;
-        Some((name.replace('_', " "), shown(*value, Unit::of(name))))
+        Some((title(name), shown(*value, Unit::of(name))))
     })
 }
 

@@ -1,6 +1,8 @@
 //! Summaries of metrics that the tests write.
 
 use super::*;
+use crate::figures::shown;
+use crate::glossary::TERMS;
 use cache::{Artifact, Store};
 use stages_core::Input;
 use std::collections::BTreeMap;
@@ -205,9 +207,42 @@ fn names_are_text() {
     assert!(csv.starts_with("name,role,n,\"a|<script>\"\"\"\n"), "{csv}");
 }
 
-/// Other bytes for the same key need another version.
+/// Bytes depend on the units of figures, on their texts, and on the order of those that decide. Whoever
+/// changes one of them raises `Summary::VERSION`, since other bytes for the same key need another version.
 #[test]
 fn the_bytes_are_known() {
+    assert_eq!(
+        DECIDING.join(" "),
+        "total_return excess_return volatility sharpe max_drawdown turnover costs utility deflated_sharpe \
+        episodic_return accuracy success mrr hits_1 hits_10 auc_pr pbo charts/episodic_return \
+        validation/return_greedy charts/SPS seconds"
+    );
+    for (unit, texts, figures) in [
+        (
+            Unit::Percent,
+            "1.23 % 1,230 %",
+            "total_return annual_return excess_return volatility max_drawdown costs utility alpha \
+            time_under_water var_95 cvar_95 hit_rate closing_cost matched_excess_return share accuracy success \
+            hits_1 hits_3 hits_10 pbo",
+        ),
+        (
+            Unit::Probability,
+            "0.012 12.346",
+            "deflated_sharpe probabilistic_sharpe p",
+        ),
+        (
+            Unit::Count,
+            "0.0123 12.3",
+            "longest_under_water liquidations episodic_length steps worlds trials SPS",
+        ),
+        (Unit::Times, "0.0123× 12.3×", "turnover"),
+        (Unit::Seconds, "12 ms 12.3 s", "seconds"),
+    ] {
+        assert_eq!([0.012346, 12.346].map(|value| shown(value, unit)).join(" "), texts);
+        let names = TERMS.iter().map(|term| term.name);
+        let of: Vec<&str> = names.filter(|name| Unit::of(name) == unit).collect();
+        assert_eq!(of.join(" "), figures);
+    }
     let digest = || {
         let workplace = two_agents();
         let config = SummaryConfig {
