@@ -34,7 +34,7 @@ pub use event::{EventSink, StageEvent};
 pub use input::{Input, Source};
 pub use kind::{AnyStage, Outputs, Package, RelativeCost, StageKind, erase};
 pub use memo::{Given, Memo, MemoLog, Share, memo_key};
-pub use periods::PeriodsAYear;
+pub use periods::{LEAST_OBSERVATIONS, PeriodsAYear};
 pub use port::{InputPort, OutputPort, PlanContext, Planned, PortType, Ports, Provided};
 pub use read::Mistake;
 pub use schedule::Schedule;

@@ -14,6 +14,9 @@ use std::collections::BTreeSet;
 /// The key of [`PeriodsAYear`] in metadata.
 pub const PERIODS_A_YEAR: &str = "periods_a_year";
 
+/// The fewest returns from which figures are annualised: with fewer, an annual figure is a guess.
+pub const LEAST_OBSERVATIONS: usize = 60;
+
 /// The periods a year between snapshots.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeriodsAYear {

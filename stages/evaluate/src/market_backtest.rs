@@ -8,7 +8,7 @@ use crate::episodes::{self, Episode};
 use crate::market::{Market, Role, Run, Span, Strategy};
 use crate::measures::{self, Known, Settings};
 use crate::output::{self, Metrics, Rule};
-use crate::performance::{LEAST_OBSERVATIONS, Periods};
+use crate::performance::Periods;
 use crate::policy_input::{Given, check_fits};
 use crate::risk_aversion;
 use crate::rule_search::{Of, Ruled, best_rule, step_rules};
@@ -16,7 +16,7 @@ use crate::runs::{self, run_all, run_policy};
 use crate::trajectory::{ON, RISK_AVERSION, RULES, TRIALS, trajectory};
 use cache::Artifact;
 use stages_core::periods::PERIODS_A_YEAR;
-use stages_core::{Context, Outputs, StageError, StageEvent};
+use stages_core::{Context, LEAST_OBSERVATIONS, Outputs, StageError, StageEvent};
 use stages_env::{BatchEnv as _, EnvSpec, OpenOptions, PortfolioEnv, Step};
 use stages_policy::AnyPolicy;
 

@@ -5,11 +5,8 @@
 //! in excess of cash; expected shortfall, Rockafellar and Uryasev (2000); omega, Keating and Shadwick (2002);
 //! the information ratio, Goodwin (1998).
 
-use stages_core::PeriodsAYear;
+use stages_core::{LEAST_OBSERVATIONS, PeriodsAYear};
 use stages_numerics::fields;
-
-/// The fewest returns from which figures are annualised: with fewer, an annual figure is a guess.
-pub(crate) const LEAST_OBSERVATIONS: usize = 60;
 
 /// The size below which an excess return counts as 0: the quotient of two values of an account is rounded.
 const ROUNDING: f64 = 1e-13;

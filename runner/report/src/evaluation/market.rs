@@ -12,6 +12,7 @@ use crate::html::escape;
 use crate::paths::Paths;
 use cache::Store;
 use runner_history::StageRun;
+use stages_core::LEAST_OBSERVATIONS;
 
 /// The measures of risk and reward, in the order of the table.
 const MEASURES: [&str; 24] = [
@@ -103,7 +104,7 @@ fn answer(values: &Values) -> String {
         let steps = shown(of("steps").unwrap_or(0.0), Unit::Count);
         out.push_str(&format!(
             "<p class=\"verdict\"><strong>Too short to judge.</strong> {steps} steps: too few to annualise; \
-            60 are needed.</p>\n"
+            {LEAST_OBSERVATIONS} are needed.</p>\n"
         ));
     }
     match finding::answer(values) {

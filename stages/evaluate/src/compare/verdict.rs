@@ -4,10 +4,10 @@ use crate::bootstrap;
 use crate::effective::{Dated, by_date, design_effect};
 use crate::output::Metrics;
 use crate::panel::{Estimate, Sums};
-use crate::performance::{LEAST_OBSERVATIONS, interval_95, mean_and_deviation};
+use crate::performance::{interval_95, mean_and_deviation};
 use crate::trials::{deflated_sharpe, probabilistic_sharpe};
-use stages_core::ConfigProblem;
 use stages_core::names;
+use stages_core::{ConfigProblem, LEAST_OBSERVATIONS};
 use stages_numerics::random::Random;
 
 stages_core::settings! {

@@ -3,10 +3,9 @@
 use super::{LEAST_SEEDS, MORE_SEEDS, few};
 use crate::compare::agent::{Agent, Common, POLICY};
 use crate::panel::Sums;
-use crate::performance::LEAST_OBSERVATIONS;
 use crate::trajectory::RISK_AVERSION;
 use cache::Store;
-use stages_core::{Input, StageError};
+use stages_core::{Input, LEAST_OBSERVATIONS, StageError};
 use std::collections::BTreeMap;
 
 /// The strategies of a backtest that are the policy in another mode.
