@@ -10,8 +10,8 @@ const MOST_ROWS: usize = 9;
 /// The ends of the names of interval bounds.
 const BOUNDS: [&str; 2] = ["_low", "_high"];
 
-/// The metrics that are shown first, those that decide in their order; and all others. Bounds of intervals stand
-/// with their figures, in neither.
+/// The metrics that are shown first, those that decide in their order; and all others. Bounds of intervals
+/// stand with their figures, in neither.
 pub(crate) fn rows(comparison: &Comparison) -> (Vec<&str>, Vec<&str>) {
     let is_bound = |name: &str| {
         let base = BOUNDS.iter().find_map(|end| name.strip_suffix(end));
@@ -53,8 +53,8 @@ pub(crate) fn label(comparison: &Comparison, metric: &str) -> String {
     }
 }
 
-/// A figure of a group: with its interval for a single value, or with its standard deviation and their number;
-/// `-` for none.
+/// A figure of a group: with its interval for a single value, or with its standard deviation and their
+/// number; `-` for none.
 pub(crate) fn cell(comparison: &Comparison, group: &Group, metric: &str) -> String {
     let outcome = comparison.outcome(group, metric);
     let Some(spread) = outcome.spread else {

@@ -73,8 +73,8 @@ fn shown(comparison: &Comparison) -> Vec<&str> {
 struct Sheet(Vec<Vec<String>>);
 
 impl Sheet {
-    /// Creates a row for each group: `#`, runs, parameters, the status if a group is not done, and metrics; of
-    /// two groups also a row of their differences.
+    /// Creates a row for each group: `#`, runs, parameters, the status if a group is not done, and metrics;
+    /// of two groups also a row of their differences.
     fn new(comparison: &Comparison, parameters: &[String], metrics: &[&str]) -> Self {
         let runs = !comparison.is_of_one_run();
         let status = comparison.points.iter().any(|point| point.status != "done");

@@ -70,8 +70,8 @@ impl Column {
     }
 }
 
-/// A table with a title and cells as HTML in each row. On small screens it leaves out what is extra, or makes each
-/// row a block of labelled cells if nothing is.
+/// A table with a title and cells as HTML in each row. On small screens it leaves out what is extra, or makes
+/// each row a block of labelled cells if nothing is.
 pub(crate) fn table(columns: &[Column], rows: &[Vec<String>]) -> String {
     let is_stacked = columns.len() > MOST_ON_SMALL && !columns.iter().any(|column| column.is_extra);
     let broad = if columns.len() >= BROAD { " broad" } else { "" };

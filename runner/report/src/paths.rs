@@ -98,7 +98,8 @@ impl Paths {
         let world = match self.world.is_empty() {
             true => String::new(),
             false => format!(
-                "<p class=\"dim\">The charts show one world, {}, and the first run of each strategy; the table has all.</p>\n",
+                "<p class=\"dim\">The charts show one world, {}, and the first run of each strategy; the table \
+                has all.</p>\n",
                 escape(&self.world)
             ),
         };

@@ -15,7 +15,7 @@ const OF_EVALUATIONS: [&str; 2] = ["equity", "drawdown"];
 /// has it, as a self-contained SVG.
 ///
 /// # Errors
-/// When the run has no such chart.
+/// Fails if the run has no such chart.
 pub fn plot(run: &Run, store: &Store, name: &str) -> Result<String, Failure> {
     let svg = match OF_EVALUATIONS.iter().position(|known| *known == name) {
         Some(at) => {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// which has the times of stages that were cached in this run.
 ///
 /// # Errors
-/// When the file cannot be written. A missing artifact is noted in the report.
+/// Fails if the file cannot be written. A missing artifact is noted in the report.
 pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> {
     put(run, &sections(run, runs, store, None).unwrap_or_default())
 }
@@ -111,8 +111,8 @@ fn accounts(run: &Run, runs: &Path) -> String {
     out
 }
 
-/// Writes the answers of the evaluations to the first screen, and returns their parts. A single evaluation has
-/// the report to itself; of several, those that join others come first, and the others are a table.
+/// Writes the answers of the evaluations to the first screen, and returns their parts. A single evaluation
+/// has the report to itself; of several, those that join others come first, and the others are a table.
 fn answers(run: &Run, evaluations: Vec<Evaluation>, body: &mut String) -> Vec<Fold> {
     if evaluations.len() == 1 {
         return evaluations

@@ -147,8 +147,8 @@ fn all(values: &Values) -> String {
     figure_table::table(&[Column::text("figure"), Column::text("value")], &rows)
 }
 
-/// The curves of `evaluate/learning_curves`, of which metrics hold mean and deviation by task and step; empty for
-/// other metrics.
+/// The curves of `evaluate/learning_curves`, of which metrics hold mean and deviation by task and step; empty
+/// for other metrics.
 fn curves(values: &Values) -> String {
     let mut tasks: BTreeMap<&str, Vec<(f64, f64, f64)>> = BTreeMap::new();
     for (name, mean) in values {

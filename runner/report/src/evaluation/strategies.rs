@@ -7,7 +7,8 @@ use crate::finding;
 use crate::glossary;
 use std::collections::BTreeSet;
 
-/// The first parts of the names of strategies' figures, in the order of their rows; none for the policy's own.
+/// The first parts of the names of strategies' figures, in the order of their rows; none for the policy's
+/// own.
 const KINDS: [&str; 13] = [
     "",
     "drawn",
@@ -39,7 +40,7 @@ const ON_SMALL: [&str; 7] = [
 pub(super) struct Strategy {
     /// The prefix of the names of its figures, with the slash; empty for the policy's own.
     pub prefix: String,
-    /// Its name, and the names of those with the same figures.
+    /// The name, and the names of those with the same figures.
     pub names: Vec<String>,
 }
 
@@ -175,8 +176,8 @@ pub(super) fn is_yardstick(name: &str) -> bool {
     matches!(Role::of(name), Role::Cash | Role::Market)
 }
 
-/// Evaluations by rows, with the figures of their policies that decide by columns: the title of each, as HTML,
-/// with its figures.
+/// Evaluations by rows, with the figures of their policies that decide by columns: the title of each, as
+/// HTML, with its figures.
 pub(crate) fn summary_table(evaluations: &[(String, &Values)]) -> String {
     let own = Strategy {
         prefix: String::new(),

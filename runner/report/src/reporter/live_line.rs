@@ -13,7 +13,7 @@ const SPARK: usize = 16;
 /// The least number of columns in which the beginning of a message says something.
 const TELLING: usize = 12;
 
-/// What a line shows.
+/// The contents of a line.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LiveLine {
     /// The name of the stage, or the number of stages that are over.
