@@ -210,3 +210,28 @@ pub(crate) fn stage_address(run: &str, stage: &str) -> String {
 pub(crate) fn link(address: &str, text: &str) -> String {
     format!("<a href=\"{}\">{}</a>", escape(address), escape(text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// The classes that a style sheet gives a look by themselves.
+    fn classes(css: &str) -> BTreeSet<&str> {
+        let rules = css.split('{').map(|rule| rule.rsplit(['}', '/']).next().unwrap());
+        let selectors = rules.flat_map(|rule| rule.split(',')).map(str::trim);
+        let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        selectors
+            .filter(|one| one.strip_prefix('.').is_some_and(is_name))
+            .collect()
+    }
+
+    /// A status has the same colour in reports and on pages. Tables with many columns are wider on pages.
+    #[test]
+    fn a_class_of_reports_has_no_second_look() {
+        let (reports, pages) = (classes(html::STYLE), classes(include_str!("style.css")));
+        assert!(reports.contains(".cached") && pages.contains(".pill"));
+        let both: Vec<_> = reports.intersection(&pages).collect();
+        assert_eq!(both, [&".many"]);
+    }
+}
