@@ -173,14 +173,35 @@ impl Column<'_> {
             .filter(|value| !value.is_nan())
     }
 
-    /// The rows of some that meet a condition.
-    fn meet(&self, condition: &Condition, rows: &[u32]) -> Vec<u32> {
+    /// The rows of some that meet a condition; an error if its value is not of the column's type.
+    fn meet(&self, condition: &Condition, rows: &[u32]) -> Result<Vec<u32>, Failure> {
         let wanted = condition.value.as_str();
         let number = match self.ty {
             DataType::Date32 => wanted.parse::<Date>().ok().map(|date| f64::from(date.0)),
             DataType::Timestamp(..) => None,
             _ => wanted.parse::<f64>().ok(),
         };
+        let is_null = matches!(condition.operator, "=" | "==" | "!=") && wanted == "null";
+        let is_of_type = match self.ty {
+            DataType::Timestamp(..) => wanted.get(..10).is_some_and(|day| day.parse::<Date>().is_ok()),
+            _ => number.is_some(),
+        };
+        if self.numbers.is_some() && condition.operator != "~" && !is_null && !is_of_type {
+            let example = match self.ty {
+                DataType::Date32 => "2024-01-31",
+                DataType::Timestamp(..) => "2024-01-31T15:30",
+                _ => "100",
+            };
+            return Err(Failure::usage(format!(
+                "`{wanted}` cannot be compared with the column `{}` of the type {}",
+                self.name,
+                type_name(self.ty)
+            ))
+            .hint(format!(
+                "write it like `{} {} {example}`",
+                self.name, condition.operator
+            )));
+        }
         let lower = wanted.to_lowercase();
         let fits = |row: usize| match (condition.operator, number) {
             ("=" | "==", _) if wanted == "null" => self.is_null(row),
@@ -192,7 +213,7 @@ impl Column<'_> {
             // Times are spelt so that their order is that of the texts.
             _ => condition.holds(self.text(row).map(|text| text.as_str().cmp(wanted))),
         };
-        rows.iter().copied().filter(|row| fits(*row as usize)).collect()
+        Ok(rows.iter().copied().filter(|row| fits(*row as usize)).collect())
     }
 
     fn is_null(&self, row: usize) -> bool {
@@ -296,7 +317,7 @@ impl Column<'_> {
     }
 }
 
-/// The values of a column as numbers: of numbers, truths and times; `None` for others.
+/// The values of a column as numbers: of numbers, dates and times; `None` for others.
 fn numbers(array: &ArrayRef) -> Option<Float64Array> {
     let plain = match array.data_type() {
         DataType::Date32 => cast(&cast(array, &DataType::Int32).ok()?, &DataType::Int64).ok()?,
@@ -328,7 +349,8 @@ pub fn read_table(store: &Store, entry: &Entry) -> Result<Option<RecordBatch>, F
 /// A part of a table.
 ///
 /// # Errors
-/// If a condition or the order names a column that the table lacks.
+/// If a condition or the order names a column that the table lacks, or a condition's value is not of its
+/// column's type.
 pub fn table_view(batch: &RecordBatch, query: &TableQuery) -> Result<TableView, Failure> {
     let shown: Vec<ArrayRef> = batch.columns().iter().map(table::displayed).collect();
     let options = FormatOptions::default();
@@ -354,7 +376,7 @@ pub fn table_view(batch: &RecordBatch, query: &TableQuery) -> Result<TableView, 
     };
     let mut rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
     for condition in &query.conditions {
-        rows = named(&condition.column)?.meet(condition, &rows);
+        rows = named(&condition.column)?.meet(condition, &rows)?;
     }
     if let Some((name, descending)) = &query.sort {
         named(name)?.order(&mut rows, *descending);
@@ -413,12 +435,20 @@ mod tests {
         assert_eq!(view(&[], Some(("close", false))), [days[1], days[0], days[2], days[3]]);
         assert_eq!(view(&[], Some(("close", true))), [days[0], days[1], days[2], days[3]]);
         assert_eq!(view(&[], Some(("symbol", true))), [days[3], days[0], days[2], days[1]]);
-        let wrong = TableQuery {
-            conditions: vec![Condition::parse("clse > 1").unwrap()],
-            ..TableQuery::default()
-        };
-        let failure = table_view(&batch(), &wrong).unwrap_err();
-        assert!(failure.hint.unwrap().contains("close"), "{}", failure.message);
+        for (wrong, hint) in [
+            ("clse > 1", "`close`"),
+            ("close < abc", "`close < 100`"),
+            ("date > 2018-13-01", "`date > 2024-01-31`"),
+            ("close < null", "`close < 100`"),
+        ] {
+            let query = TableQuery {
+                conditions: vec![Condition::parse(wrong).unwrap()],
+                ..TableQuery::default()
+            };
+            let failure = table_view(&batch(), &query).unwrap_err();
+            assert!(failure.hint.unwrap().contains(hint), "{}", failure.message);
+        }
+        assert_eq!(view(&["close ~ 1.5"], None), [days[1]]);
         assert!(Condition::parse("close").is_err() && Condition::parse("> 3").is_err());
     }
 

@@ -32,7 +32,7 @@ pub(crate) struct Part {
     /// The column by which rows are ordered, with `-` in front for descending order; empty for none.
     sort: String,
     /// The number of pages before this one.
-    page: usize,
+    page: u32,
 }
 
 impl Part {
@@ -157,12 +157,13 @@ fn rows(store: &Store, artifact: &Artifact, entry: &Entry, part: &Part) -> Resul
     };
     let conditions: Result<Vec<Condition>, Failure> =
         part.conditions.iter().map(|text| Condition::parse(text)).collect();
+    let skipped = part.page as usize * ROWS;
     let view = table_view(
         &batch,
         &TableQuery {
             conditions: conditions?,
             sort: (!name.is_empty()).then(|| (name.to_owned(), descending)),
-            from: part.page * ROWS,
+            from: skipped,
             rows: ROWS,
         },
     )?;
@@ -203,18 +204,18 @@ fn rows(store: &Store, artifact: &Artifact, entry: &Entry, part: &Part) -> Resul
         .map(|row| Line::Row(row.iter().map(cell).collect()))
         .collect();
     out.push_str(&grid("rows", &head, &lines));
-    let (first, last) = (part.page * ROWS, part.page * ROWS + view.rows.len());
+    let last = skipped + view.rows.len();
     let range = match view.rows.is_empty() {
         true => String::from("no rows"),
         false => format!(
             "rows {} to {} of {}",
-            first + 1,
+            skipped + 1,
             last,
             figure(view.matching as f64, Unit::Count)
         ),
     };
     out.push_str(&format!("<p class=\"dim\">{range}</p>\n"));
-    let at = |page: usize| Part { page, ..part.clone() }.address();
+    let at = |page: u32| Part { page, ..part.clone() }.address();
     out.push_str(&pager(
         (part.page > 0).then(|| (at(part.page - 1), "previous rows")),
         (last < view.matching).then(|| (at(part.page + 1), "next rows")),
@@ -432,5 +433,16 @@ fn quality(artifact: &Artifact) -> String {
                 format!("<pre tabindex=\"0\" role=\"region\" aria-label=\"data quality\">{text}</pre>");
             folded(&format!("quality-{}", artifact.kind), "Data quality", &text)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_beyond_all_numbers_is_the_first() {
+        assert_eq!(Part::read("page=3").page, 3);
+        assert_eq!(Part::read("page=368934881474191033").page, 0);
     }
 }
