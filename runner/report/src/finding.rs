@@ -4,8 +4,8 @@ use crate::evaluation::{Values, names};
 use crate::figures::{self, Unit};
 use crate::glossary::title;
 use cache::{Artifact, Store};
-use runner_history::Run;
 use runner_history::figures::summary as figures_of;
+use runner_history::{Run, StageRun};
 use serde_json::Value;
 
 /// The probability by chance below which a difference counts, corrected for the number of baselines.
@@ -254,21 +254,23 @@ pub fn finding(store: &Store, artifact: &Artifact) -> String {
 }
 
 /// The answers of the first evaluations of a run that have one, a sentence each, with the stage in front
-/// where there are several.
-pub fn answers(run: &Run, store: &Store, most: usize) -> Vec<String> {
-    let stages = run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/"));
-    let found = stages.filter_map(|stage| {
+/// where the run has several; and the number of the others, which are of the same kinds.
+pub fn answers(run: &Run, store: &Store, most: usize) -> (Vec<String>, usize) {
+    let is_evaluation = |stage: &&StageRun| stage.kind.starts_with("evaluate/");
+    let found = run.stages.iter().filter(is_evaluation).filter_map(|stage| {
         let values = figures_of(stage, store)?;
-        Some((stage.id.as_str(), sentence(&values)?))
+        Some((stage, sentence(&values)?))
     });
-    let found: Vec<(&str, String)> = found.take(most).collect();
-    match found.as_slice() {
-        [(_, only)] => vec![only.clone()],
-        several => several
-            .iter()
-            .map(|(stage, sentence)| format!("{stage}: {sentence}"))
-            .collect(),
-    }
+    let found: Vec<(&StageRun, String)> = found.take(most).collect();
+    let is_alike = |stage: &&StageRun| {
+        stage.outputs.contains_key("metrics") && found.iter().any(|(other, _)| other.kind == stage.kind)
+    };
+    let all = run.stages.iter().filter(is_alike).count();
+    let worded = |(stage, sentence): &(&StageRun, String)| match all {
+        1 => sentence.clone(),
+        _ => format!("{}: {sentence}", stage.id),
+    };
+    (found.iter().map(worded).collect(), all.saturating_sub(found.len()))
 }
 
 /// The best rule of what is seen, in words.

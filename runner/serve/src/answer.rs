@@ -3,6 +3,7 @@
 
 use crate::layout::encode;
 use cache::{ArtifactDigest, Store};
+use runner_engine::text;
 use runner_history::{Run, StageRun, figures as metrics};
 use runner_report::figures::{Unit, deciding, shown};
 use runner_report::glossary::title;
@@ -16,26 +17,38 @@ fn evaluations(run: &Run) -> impl Iterator<Item = &StageRun> {
         .filter(|stage| stage.kind.starts_with("evaluate/") && stage.outputs.contains_key("metrics"))
 }
 
-/// The answers of a run's first evaluations in a sentence each, or else its main figure; none if nothing was
-/// evaluated.
+/// The answers of a run's first evaluations in a sentence each, or else the first one's main figure; and how
+/// many more evaluations there are. None if nothing was evaluated.
 pub(crate) fn answers(run: &Run, store: &Store, most: usize) -> Vec<String> {
-    let found = runner_report::answers(run, store, most);
-    let figure = || main_figure(run, store).map(|(name, value)| format!("{name} {value}"));
-    match found.is_empty() {
-        true => figure().into_iter().collect(),
-        false => found,
+    let (mut found, mut more) = runner_report::answers(run, store, most);
+    if let (true, Some((stage, name, value))) = (found.is_empty(), decisive(run, store)) {
+        more = evaluations(run).count() - 1;
+        let stage = match more {
+            0 => String::new(),
+            _ => format!("{}: ", stage.id),
+        };
+        found.push(format!("{stage}{name} {value}"));
     }
+    if more > 0 {
+        found.push(format!("and {}", text::count(more, "more evaluation")));
+    }
+    found
 }
 
 /// The main figure of a run: the words of its name, and its value for people.
 pub(crate) fn main_figure(run: &Run, store: &Store) -> Option<(String, String)> {
+    decisive(run, store).map(|(_, name, value)| (name, value))
+}
+
+/// The main figure of a run with its evaluation.
+fn decisive<'r>(run: &'r Run, store: &Store) -> Option<(&'r StageRun, String, String)> {
     evaluations(run).take(EVALUATIONS).find_map(|stage| {
         let values = metrics::summary(stage, store)?;
         let decisive = values
             .iter()
             .filter_map(|(name, value)| Some((deciding(name)?, name, value)));
         let (_, name, value) = decisive.min_by_key(|(place, ..)| *place)?;
-        Some((title(name), shown(*value, Unit::of(name))))
+        Some((stage, title(name), shown(*value, Unit::of(name))))
     })
 }
 

@@ -239,11 +239,14 @@ async fn spark(State(site): State<Site>, uri: Uri) -> Response {
             .filter_map(|(_, digest)| digest.parse().ok());
         let mut curves =
             digests.filter_map(|digest| report::spark_curve(&store, &store.artifact(digest).ok()?));
-        let headers = [
-            (CONTENT_TYPE, "image/svg+xml"),
-            (CACHE_CONTROL, "private, max-age=31536000, immutable"),
-        ];
-        Ok((headers, report::spark_svg(&curves.next().unwrap_or_default())))
+        let curve = curves.next();
+        // An artifact that is missing now may be there later.
+        let kept = match curve {
+            Some(_) => "private, max-age=31536000, immutable",
+            None => "no-store",
+        };
+        let headers = [(CONTENT_TYPE, "image/svg+xml"), (CACHE_CONTROL, kept)];
+        Ok((headers, report::spark_svg(&curve.unwrap_or_default())))
     })
     .await
 }

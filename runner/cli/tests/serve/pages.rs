@@ -54,6 +54,11 @@ fn every_page_of_a_run() {
             && overview.contains("return"),
         "{overview}"
     );
+    // One of two evaluations is said to be one.
+    assert!(
+        overview.contains("<p>test[seed=1]: ") && overview.contains("<p>and 1 more evaluation</p>"),
+        "{overview}"
+    );
     let run = server.page("/runs/latest");
     assert!(
         run.contains("class=\"lead\"") && run.contains("/report\">Report"),
@@ -116,6 +121,11 @@ fn runs_are_filtered_and_compared() {
     ));
     assert_eq!(spark.header("content-type"), Some("image/svg+xml"));
     assert!(spark.body.contains(" d=\"M") && spark.header("cache-control").unwrap().contains("immutable"));
+    let missing = server.get(&format!("/spark.svg?of={}", "0".repeat(64)));
+    assert_eq!(
+        (missing.status, missing.header("cache-control")),
+        (200, Some("no-store"))
+    );
     assert_eq!(some.matches(" name=\"run\"").count(), 1, "{some}");
     assert!(server.page("/runs?where=params.steps+%3D").contains("class=\"error\""));
     assert!(server.page("/runs?where=pipeline+%3D+other").contains("No run matches"));

@@ -98,7 +98,7 @@ impl Message {
             cached: count(StageStatus::Cached),
             ran: count(StageStatus::Ran),
             errors: errors.collect(),
-            answers: finding::answers(run, store, ANSWERS),
+            answers: finding::answers(run, store, ANSWERS).0,
             promotion,
             drift,
             ..Self::default()

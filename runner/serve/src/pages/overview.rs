@@ -142,8 +142,8 @@ fn at_work(site: &Site, running: &[&Run]) -> String {
     }
 }
 
-/// What needs a person: pipelines whose last run failed, nights to run again, accounts that do not act. Also
-/// their number.
+/// The list of all that needs a person: pipelines whose last run failed, nights to run again, accounts that
+/// do not act. Also their number.
 fn failures(site: &Site, runs: &[Run], schedules: &[Scheduled]) -> Result<(String, usize), Failure> {
     let mut items = Vec::new();
     let mut seen = BTreeSet::new();
@@ -273,16 +273,14 @@ fn results(site: &Site, runs: &[Run]) -> String {
     let done = runs.iter().filter(|run| run.status == RunStatus::Done);
     let mut body = String::new();
     for run in done.take(RESULTS) {
-        let found = store.as_ref().and_then(|store| answers(run, store, 1).pop());
-        let said = found.map_or_else(
-            || {
-                format!(
-                    "<p class=\"dim\">{}, nothing evaluated</p>",
-                    text::count(run.stages.len(), "stage")
-                )
-            },
-            |said| format!("<p>{}</p>", escape(&said)),
-        );
+        let found = store.as_ref().map(|store| answers(run, store, 1)).unwrap_or_default();
+        let said = match found.is_empty() {
+            true => format!(
+                "<p class=\"dim\">{}, nothing evaluated</p>",
+                text::count(run.stages.len(), "stage")
+            ),
+            false => found.iter().map(|said| format!("<p>{}</p>", escape(said))).collect(),
+        };
         let night = run.night.as_ref().map(|night| format!(" · night {}", escape(night)));
         let _ = writeln!(
             body,
