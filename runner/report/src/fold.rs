@@ -39,7 +39,7 @@ impl Fold {
     /// The name by which links lead to the part.
     pub(crate) fn id(&self) -> String {
         let keep = |letter: char| {
-            if letter.is_ascii_alphanumeric() {
+            if letter.is_ascii_alphanumeric() || letter == '_' {
                 letter.to_ascii_lowercase()
             } else {
                 '-'

@@ -24,8 +24,8 @@ pub(crate) struct Day {
     pub title: Option<String>,
 }
 
-/// The calendar of days in any order; empty if there are none. With `fits` it is a year and shrinks with its page, or else
-/// it scrolls aside.
+/// The calendar of days in any order; empty if there are none. With `fits` it is a year and shrinks with its
+/// page, or else it scrolls aside.
 pub(crate) fn calendar(label: &str, days: &[Day], fits: bool) -> String {
     let dates = || days.iter().map(|day| day.date.0);
     let (Some(mut first), Some(last)) = (dates().min(), dates().max()) else {

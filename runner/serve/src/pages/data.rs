@@ -26,6 +26,9 @@ const PARTITIONS: usize = 12;
 /// The number of years whose calendars are shown unfolded: the last ones.
 const YEARS: usize = 2;
 
+/// The number of years whose calendars are drawn: the last ones.
+const MOST_YEARS: usize = 60;
+
 /// The number of partitions of a data set above which it has no calendar.
 const MOST_READ: usize = 2_000;
 
@@ -33,7 +36,7 @@ const MOST_READ: usize = 2_000;
 #[derive(Clone, Default)]
 pub(crate) struct Days(Arc<Mutex<HashMap<ArtifactDigest, Rows>>>);
 
-/// The rows of each day; `None` if the data set has no dates.
+/// The rows of each day; `None` if the data set has no dates, or is not in the store.
 type Rows = Option<Arc<BTreeMap<Date, u64>>>;
 
 impl Days {
@@ -43,10 +46,11 @@ impl Days {
         }
         let is_small = artifact.entries.len() <= MOST_READ;
         let rows = is_small.then(|| rows_by_day(store, artifact)).flatten().map(Arc::new);
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(digest, rows.clone());
+        // What is missing now may be there later.
+        if rows.is_some() {
+            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert(digest, rows.clone());
+        }
         rows
     }
 }
@@ -77,7 +81,7 @@ pub(crate) fn data(site: &Site) -> Result<Page, Failure> {
                     part,
                     "<h3>{}</h3>\n{}",
                     link(&address, &name),
-                    block(&name, &artifact, rows)
+                    block(&format!("{pipeline}-{name}"), &name, &artifact, rows)
                 );
             }
         }
@@ -116,8 +120,9 @@ fn found(findings: &[Value]) -> BTreeMap<Date, Vec<&str>> {
     days
 }
 
-/// A data set: its size, the rows of each day, its last partitions and its findings.
-fn block(name: &str, artifact: &Artifact, rows: Rows) -> String {
+/// A data set: its size, the rows of each day, its last partitions and its findings. `id` tells it from the
+/// others of the page.
+fn block(id: &str, name: &str, artifact: &Artifact, rows: Rows) -> String {
     let size: u64 = artifact.entries.iter().map(|entry| entry.size).sum();
     let count = |n: usize| shown(n as f64, Unit::Count);
     let findings = artifact.meta["quality"].as_array().map_or(&[][..], Vec::as_slice);
@@ -136,7 +141,7 @@ fn block(name: &str, artifact: &Artifact, rows: Rows) -> String {
         ("Size", text::size(size)),
     ]);
     if let Some(rows) = rows {
-        out.push_str(&years(name, &rows, &found(findings)));
+        out.push_str(&years(id, name, &rows, &found(findings)));
     }
     out.push_str(&findings_table(findings));
     let skipped = artifact.entries.len().saturating_sub(PARTITIONS);
@@ -145,24 +150,30 @@ fn block(name: &str, artifact: &Artifact, rows: Rows) -> String {
         .map(|entry| vec![escape(&entry.path), text::size(entry.size)])
         .collect();
     out + &folded(
-        &format!("partitions-{name}"),
+        &format!("partitions-{id}"),
         &format!("Partitions, {}", artifact.entries.len()),
         &table(&["partition", "size"], &partitions),
     )
 }
 
 /// A calendar for each year, the last ones unfolded: darker with more rows, marked where a finding names the
-/// day, blank on days of the week without rows.
-fn years(name: &str, rows: &BTreeMap<Date, u64>, found: &BTreeMap<Date, Vec<&str>>) -> String {
+/// day, blank on days of the week without rows. Years without rows are not drawn, nor those before the last
+/// [`MOST_YEARS`].
+fn years(id: &str, name: &str, rows: &BTreeMap<Date, u64>, found: &BTreeMap<Date, Vec<&str>>) -> String {
     let (Some((first, _)), Some((last, _))) = (rows.first_key_value(), rows.last_key_value()) else {
         return String::new();
     };
     let most = rows.values().copied().max().unwrap_or(1).max(1);
     let mut drawings: Vec<String> = Vec::new();
     let (mut missing, mut weekdays) = (0, 0);
-    for year in first.ymd().0..=last.ymd().0 {
+    let mut filled: Vec<i32> = rows.keys().map(|date| date.ymd().0).collect();
+    filled.dedup();
+    let earlier = filled.len().saturating_sub(MOST_YEARS);
+    let without = (last.ymd().0 - first.ymd().0 + 1) as usize - filled.len();
+    for year in filled.into_iter().skip(earlier) {
         let mut days = Vec::new();
-        for date in (first.0..=last.0).map(Date).filter(|date| date.ymd().0 == year) {
+        let end = |month, day, other| Date::from_ymd(year, month, day).map_or(other, |date| date.0);
+        for date in (end(1, 1, first.0).max(first.0)..=end(12, 31, last.0).min(last.0)).map(Date) {
             let count = rows.get(&date).copied();
             let rules = found.get(&date).map(|rules| rules.join(", "));
             // Day 0 was a Thursday.
@@ -190,7 +201,7 @@ fn years(name: &str, rows: &BTreeMap<Date, u64>, found: &BTreeMap<Date, Vec<&str
     if old > 0 {
         let before = drawings[..old].iter().rev().map(String::as_str).collect::<String>();
         out.push_str(&folded(
-            &format!("years-{name}"),
+            &format!("years-{id}"),
             &text::count(old, "earlier year"),
             &before,
         ));
@@ -203,5 +214,40 @@ fn years(name: &str, rows: &BTreeMap<Date, u64>, found: &BTreeMap<Date, Vec<&str
         ("gap", blank.as_str()),
         ("found", "named by a finding"),
     ]);
+    let without_rows = format!("{} without rows", text::count(without, "year"));
+    for (n, years) in [(earlier, text::count(earlier, "earlier year")), (without, without_rows)] {
+        if n > 0 {
+            let _ = writeln!(out, "<p class=\"dim\">Not drawn: {years}.</p>");
+        }
+    }
     out + &legend
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mistyped date costs neither time nor room.
+    #[test]
+    fn years_without_rows_are_counted_instead_of_drawn() {
+        let day = |text: &str| text.parse::<Date>().unwrap();
+        let mut rows: BTreeMap<Date, u64> = (0..730).map(|n| (day("2018-01-01").plus(n), 1)).collect();
+        let plain = years("p-bars", "bars", &rows, &BTreeMap::new());
+        assert_eq!(plain.matches("<svg class=\"calendar fit\"").count(), 2);
+        assert!(
+            !plain.contains("Not drawn") && plain.contains("no rows, 0 weekdays"),
+            "{plain}"
+        );
+        rows.insert(day("9999-12-31"), 1);
+        let wrong = years("p-bars", "bars", &rows, &BTreeMap::new());
+        assert_eq!(wrong.matches("<svg class=\"calendar fit\"").count(), 3);
+        assert!(wrong.contains("Not drawn: 7979 years without rows."), "{wrong}");
+        assert!(wrong.contains("id=\"fold-years-p-bars\""), "{wrong}");
+        let centuries = (1900..2000)
+            .map(|year| (Date::from_ymd(year, 6, 1).unwrap(), 1))
+            .collect();
+        let long = years("p-bars", "bars", &centuries, &BTreeMap::new());
+        assert_eq!(long.matches("<svg class=\"calendar fit\"").count(), MOST_YEARS);
+        assert!(long.contains("Not drawn: 40 earlier years."), "{long}");
+    }
 }
