@@ -3,6 +3,7 @@
 mod artifact;
 mod cache;
 mod compare;
+mod conditions;
 mod data;
 mod overview;
 mod paper;

@@ -187,16 +187,17 @@ fn state(site: &Site, live: &LiveRun, run: &Run) -> String {
             hint.unwrap_or_default()
         );
     }
-    let warnings: Vec<String> = live
-        .log
+    let all = run
+        .stages
         .iter()
-        .filter_map(|(stage, line)| {
-            let line = line.strip_prefix("warning: ")?;
-            Some(format!(
+        .flat_map(|stage| stage.warnings.iter().map(move |warning| (&stage.id, warning)));
+    let warnings: Vec<String> = all
+        .map(|(stage, warning)| {
+            format!(
                 "<li>{}: {}</li>",
                 link(&stage_address(&run.id, stage), stage),
-                escape(line)
-            ))
+                escape(&warning.message)
+            )
         })
         .collect();
     let list = |warnings: &[String]| format!("<ul class=\"warnings\">{}</ul>\n", warnings.concat());

@@ -1,5 +1,6 @@
 //! The list of runs: filtered, sorted, grouped, with columns that the reader chooses, all by its address.
 
+use super::conditions::{conditions, narrowed};
 use crate::answer::{columns as metric_columns, main_figure, spark};
 use crate::layout::{Page, encode, link, run_address};
 use crate::live::{Fragments, Source};
@@ -9,10 +10,11 @@ use crate::parts::{
 use crate::site::Site;
 use cache::Store;
 use runner_engine::{Failure, StageStatus, text};
-use runner_history::{Cell, Key, Library, Question, Run};
+use runner_history::{self as history, Cell, Key, Library, Question, Run};
 use runner_report::figures::{Unit, deciding, shown};
 use runner_report::html::escape;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// The number of runs of a page.
 const RUNS: usize = 100;
@@ -102,6 +104,11 @@ impl Wanted {
         other.address()
     }
 
+    /// True without filter, order and groups: such a list needs no more than the runs that it shows.
+    fn is_newest_of_all(&self) -> bool {
+        self.filter.is_empty() && self.group.is_empty() && matches!(self.sort.as_str(), "" | NEWEST)
+    }
+
     /// The head of a column that sorts by a key.
     fn head(&self, head: Head, key: &str) -> Head {
         let now = if self.sort.is_empty() { NEWEST } else { &self.sort };
@@ -115,36 +122,6 @@ impl Wanted {
         };
         head.sorted(self.with(|other| other.sort = next), order)
     }
-}
-
-/// The conditions of a filter that must all hold: the text between `and`s that stand in no brackets and no
-/// quotes. An `or` outside of them makes the filter one condition.
-fn conditions(filter: &str) -> Vec<&str> {
-    let (mut depth, mut quote, mut from) = (0_i32, None, 0);
-    let mut found = Vec::new();
-    for (at, c) in filter.char_indices() {
-        match (quote, c) {
-            (Some(open), _) if open == c => quote = None,
-            (Some(_), _) => {}
-            (None, '"' | '\'') => quote = Some(c),
-            (None, '(') => depth += 1,
-            (None, ')') => depth -= 1,
-            (None, ' ') if depth == 0 => {
-                let rest = &filter[at + 1..];
-                if rest.starts_with("or ") {
-                    return vec![filter];
-                }
-                if rest.starts_with("and ") {
-                    found.push(filter[from..at].trim());
-                    from = at + 1 + "and ".len();
-                }
-            }
-            _ => {}
-        }
-    }
-    found.push(filter[from..].trim());
-    found.retain(|condition| !condition.is_empty());
-    found
 }
 
 pub(crate) fn runs(site: &Site, wanted: &Wanted) -> Page {
@@ -216,14 +193,7 @@ fn chips(wanted: &Wanted, offers: &Offers) -> String {
         {
             continue;
         }
-        let with = wanted.with(|other| {
-            other.filter = conditions
-                .iter()
-                .copied()
-                .chain([more.as_str()])
-                .collect::<Vec<_>>()
-                .join(" and ");
-        });
+        let with = wanted.with(|other| other.filter = narrowed(&wanted.filter, &more));
         out.push_str(&suggestion(&more, &with));
     }
     out + "</p>\n"
@@ -237,6 +207,20 @@ fn quoted(text: &str) -> String {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', "")),
     }
+}
+
+/// An order in words.
+fn order_text(key: &str) -> String {
+    let (name, is_descending) = match key.strip_prefix('-') {
+        Some(name) => (name, true),
+        None => (key, false),
+    };
+    let (ascending, descending) = match name {
+        "started" => ("oldest", "newest"),
+        "id" | "pipeline" | "status" => ("A", "Z"),
+        _ => ("smallest", "largest"),
+    };
+    format!("{name}, {} first", if is_descending { descending } else { ascending })
 }
 
 /// The form that chooses columns, groups and order.
@@ -266,22 +250,16 @@ fn view(wanted: &Wanted, offers: &Offers) -> String {
         .chain(keys)
         .map(|key| option(key, key, key == wanted.group))
         .collect();
-    let sorts: String = ["-started", "started", "-duration", "pipeline", "status"]
-        .into_iter()
-        .map(str::to_owned)
-        .chain(
-            offers
-                .columns
-                .iter()
-                .flat_map(|name| [format!("-{name}"), name.clone()]),
-        )
-        .map(|key| {
-            let text = match key.strip_prefix('-') {
-                Some(name) => format!("{name}, largest first"),
-                None => format!("{key}, smallest first"),
-            };
-            option(&key, &text, key == wanted.sort)
-        })
+    let keys = ["started", "duration", "id", "pipeline", "status"];
+    let keys = keys.into_iter().chain(offers.columns.iter().map(String::as_str));
+    let mut sorts: Vec<String> = keys.flat_map(|key| [format!("-{key}"), key.to_owned()]).collect();
+    // What a column or an address asked for is kept.
+    if !wanted.sort.is_empty() && !sorts.contains(&wanted.sort) {
+        sorts.push(wanted.sort.clone());
+    }
+    let sorts: String = sorts
+        .iter()
+        .map(|key| option(key, &order_text(key), *key == wanted.sort))
         .collect();
     folded(
         "view",
@@ -311,7 +289,7 @@ fn problem(failure: &Failure) -> String {
     )
 }
 
-/// What the runs of a page offer to choose from.
+/// The choices that the runs of a page offer.
 #[derive(Default)]
 struct Offers {
     pipelines: BTreeSet<String>,
@@ -581,10 +559,32 @@ pub(crate) struct LiveRuns {
     site: Site,
     wanted: Wanted,
     ticks: u32,
+    /// The state of the last runs at the last rendering.
+    seen: Option<String>,
 }
 
 /// The number of looks between two renderings: the list changes by whole runs.
 const SELDOM: u32 = 4;
+
+/// The number of looks after which a list is rendered even if the last runs are as they were: ages pass, and
+/// older runs change.
+const IDLE: u32 = 30;
+
+/// The number of last runs whose changes are noticed at once.
+const WATCHED: usize = 20;
+
+/// The state of the last runs: their status, their stages that ended, and their directories, which marks
+/// change. `None` if it cannot be read.
+fn state(site: &Site) -> Option<String> {
+    let (runs, broken) = history::last(&site.runs, WATCHED).ok()?;
+    let touched = |dir: &Path| dir.metadata().ok()?.modified().ok();
+    let run = |run: &Run| {
+        let ended = run.stages.iter().filter(|stage| stage.status.is_some()).count();
+        (run.id.clone(), run.status, ended, touched(&run.dir))
+    };
+    let runs: Vec<_> = runs.iter().map(run).collect();
+    Some(format!("{runs:?} {broken:?} {:?}", touched(&site.runs)))
+}
 
 impl LiveRuns {
     /// The list of a page.
@@ -593,16 +593,26 @@ impl LiveRuns {
             site,
             wanted,
             ticks: 0,
+            seen: None,
         }
     }
 }
 
 impl Source for LiveRuns {
     fn render(&mut self) -> Fragments {
-        let is_due = self.ticks.is_multiple_of(SELDOM);
+        let (look, is_due) = (self.ticks / SELDOM, self.ticks.is_multiple_of(SELDOM));
         self.ticks += 1;
         if !is_due {
             return Fragments::new();
+        }
+        // Filters, orders and groups read every run.
+        if !self.wanted.is_newest_of_all() {
+            let state = state(&self.site);
+            let is_same = state.is_some() && state == self.seen;
+            self.seen = state;
+            if is_same && !look.is_multiple_of(IDLE) {
+                return Fragments::new();
+            }
         }
         let list = list(&self.site, &self.wanted);
         let html = list.map_or_else(|failure| problem(&failure), |listed| listed.html);
@@ -618,18 +628,19 @@ impl Source for LiveRuns {
 mod tests {
     use super::*;
 
+    /// A choice of columns sends the order along, whatever it is.
     #[test]
-    fn a_filter_is_split_into_conditions() {
-        assert_eq!(conditions(""), Vec::<&str>::new());
-        assert_eq!(
-            conditions("status = done and evaluate.sharpe > 1"),
-            ["status = done", "evaluate.sharpe > 1"]
-        );
-        assert_eq!(
-            conditions("(a = 1 or b = 2 and c = 3) and name = 'x and y'"),
-            ["(a = 1 or b = 2 and c = 3)", "name = 'x and y'"]
-        );
-        assert_eq!(conditions("a = 1 and b = 2 or c = 3"), ["a = 1 and b = 2 or c = 3"]);
+    fn the_order_is_among_the_choices() {
+        for sort in ["id", "-duration", "duration", "train.charts/SPS"] {
+            let wanted = Wanted {
+                sort: sort.to_owned(),
+                ..Wanted::default()
+            };
+            let form = view(&wanted, &Offers::default());
+            let chosen = option(sort, &order_text(sort), true);
+            assert!(chosen.contains("selected") && form.contains(&chosen), "{form}");
+        }
+        assert_eq!(order_text("started"), "started, oldest first");
     }
 
     #[test]
