@@ -61,14 +61,21 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
 pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let mut wanted = n;
     loop {
-        let files = last_files(runs, wanted)?;
+        let mut files = last_files(runs, wanted)?;
         let is_all = files.len() < wanted;
-        let read = briefs(runs, &files);
-        let missing = n.saturating_sub(read.iter().flatten().count());
-        if missing == 0 || is_all {
+        let mut read = briefs(runs, &files);
+        let readable: Vec<usize> = (0..read.len()).filter(|i| read[*i].is_some()).collect();
+        if let Some(spare) = readable.len().checked_sub(n) {
+            let first = readable.get(spare).copied().unwrap_or(read.len());
+            read.drain(..first);
+            files.drain(..first);
             return Ok(apart(files, read));
         }
-        wanted += missing;
+        if is_all {
+            return Ok(apart(files, read));
+        }
+        // Few looks, even if many of the newest runs are unreadable.
+        wanted *= 2;
     }
 }
 

@@ -20,7 +20,7 @@ struct Entry {
     name: &'static str,
     /// The path of its icon, in a box of 16 × 16.
     icon: &'static str,
-    /// What its badge says, if it has one now.
+    /// The text of its badge, if it has one now.
     badge: fn(&Pulse) -> Option<Badge>,
 }
 

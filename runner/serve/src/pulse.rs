@@ -38,9 +38,13 @@ pub(crate) fn is_failed(status: NightStatus) -> bool {
 impl Heart {
     /// The state of a site's home. What cannot be read is not counted: its own page says so.
     pub(crate) fn pulse(&self, site: &Site) -> Pulse {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, pulse)) = last.as_ref().filter(|(read, _)| read.elapsed() < FRESH) {
-            return pulse.clone();
+        let locked = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((read, pulse)) = locked().as_mut() {
+            if read.elapsed() < FRESH {
+                return pulse.clone();
+            }
+            // Until the state is read again, other pages show the last one.
+            *read = Instant::now();
         }
         let (runs, _) = history::last(&site.runs, RUNS).unwrap_or_default();
         let schedules = names(&site.home).unwrap_or_default();
@@ -64,7 +68,7 @@ impl Heart {
             failed_nights: schedules.iter().filter_map(failed).sum(),
             halted_accounts: accounts.iter().filter(is_halted).count(),
         };
-        *last = Some((Instant::now(), pulse.clone()));
+        *locked() = Some((Instant::now(), pulse.clone()));
         pulse
     }
 }
