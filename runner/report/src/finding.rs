@@ -1,6 +1,6 @@
 //! The finding of an evaluation in words: the policy with its interval, what it beats and what beats it.
 
-use crate::evaluation::{Values, names};
+use crate::evaluation::{JOINS, Values, names};
 use crate::figures::{self, Unit};
 use crate::glossary::title;
 use cache::{Artifact, Store};
@@ -257,7 +257,15 @@ pub fn finding(store: &Store, artifact: &Artifact) -> String {
 /// where the run has several; and the number of the others, which are of the same kinds.
 pub fn answers(run: &Run, store: &Store, most: usize) -> (Vec<String>, usize) {
     let is_evaluation = |stage: &&StageRun| stage.kind.starts_with("evaluate/");
-    let found = run.stages.iter().filter(is_evaluation).filter_map(|stage| {
+    // What joins others comes first, and what a search tried on validation data last.
+    let rank = |stage: &&StageRun| match JOINS.contains(&stage.kind.as_str()) {
+        true => 0,
+        false if stage.config.value()["on"] == "validation" => 2,
+        false => 1,
+    };
+    let mut evaluations: Vec<&StageRun> = run.stages.iter().filter(is_evaluation).collect();
+    evaluations.sort_by_key(rank);
+    let found = evaluations.into_iter().filter_map(|stage| {
         let values = figures_of(stage, store)?;
         Some((stage, sentence(&values)?))
     });
