@@ -485,17 +485,17 @@ fn table(
     let mut lines = Vec::new();
     let first = RUNS * wanted.page as usize;
     for (i, (run, cells)) in runs.iter().zip(cells).enumerate() {
-        if let Some(group) = groups.get(first + i) {
-            if i == 0 || groups.get(first + i - 1) != Some(group) {
-                let members = groups.iter().filter(|other| *other == group).count();
-                let name = if group.is_empty() { "none" } else { group };
-                lines.push(Line::Group(format!(
-                    "{} <span class=\"dim\">{} · {}</span>",
-                    escape(name),
-                    escape(&wanted.group),
-                    text::count(members, "run")
-                )));
-            }
+        if let Some(group) = groups.get(first + i)
+            && (i == 0 || groups.get(first + i - 1) != Some(group))
+        {
+            let members = groups.iter().filter(|other| *other == group).count();
+            let name = if group.is_empty() { "none" } else { group };
+            lines.push(Line::Group(format!(
+                "{} <span class=\"dim\">{} · {}</span>",
+                escape(name),
+                escape(&wanted.group),
+                text::count(members, "run")
+            )));
         }
         let mut row = vec![
             format!(
