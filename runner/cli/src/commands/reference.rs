@@ -174,7 +174,7 @@ fn commands(command: &clap::Command, contents: &mut String, sections: &mut Strin
 
 /// The rules of each table, with their conditions and defaults.
 fn quality_rules() -> String {
-    let mut out = format!(
+    let mut out = String::from(
         "A rule that drops more than its share of a table's rows (`max_dropped:`) fails the stage. \
          `on_bad_rows:` sets another action. [Judge the quality of data](../guides/data-quality.md) says how.\n\n\
          `S` is the underlying, `K` the strike, `T` the years of 365 days to expiry. A usual move is the mean \

@@ -246,7 +246,10 @@ fn hostile(outside: &Path) -> Vec<(String, Option<&'static str>)> {
             good("import runner_kinds\nrunner_kinds.json.dumps = lambda *a, **k: '{\"kinds\": 3}'"),
             Some("not a description of kinds"),
         ),
-        (GOOD.replace("kind('x'", "kind('../env/x'"), Some("such a name consists of")),
+        (
+            GOOD.replace("kind('x'", "kind('../env/x'"),
+            Some("such a name consists of"),
+        ),
         (
             GOOD.replace("'metrics'", "'os.system'"),
             Some("is not a type of such a port"),
