@@ -258,7 +258,7 @@ fn nights_are_skipped_with_a_reason() {
         ["2028-01-05", "2028-01-06", "2028-01-07", "2028-01-10"],
         "{log}"
     );
-    assert!(log.contains("skipped") && log.contains("day of mourning"), "{log}");
+    assert!(log.contains("skipped") && log.contains("mourning"), "{log}");
 }
 
 #[test]
@@ -272,7 +272,8 @@ fn a_failed_night_says_why_in_full() {
     let log = answer(&project, &["log", "p.yaml"]);
     let lines: Vec<&str> = log.lines().collect();
     assert!(lines[1].contains("failed"), "{log}");
-    assert_eq!(lines[2], "    a: the command exited with status 3");
+    // After the row, which may have several lines.
+    assert_eq!(lines.last(), Some(&"    a: the command exited with status 3"), "{log}");
 }
 
 #[test]
