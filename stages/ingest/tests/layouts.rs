@@ -411,7 +411,7 @@ fn damaged_bars_of_lean_are_refused() {
 
     let fewer: Vec<&str> = text.lines().map(|line| line.rsplit_once(',').unwrap().0).collect();
     let message = with(fewer.join("\n").as_bytes());
-    assert!(message.contains("no layout"), "a column less: {message}");
+    assert!(message.contains("no known layout"), "a column less: {message}");
     let message = with(text.replacen("20240117 00:00", "20243117 00:00", 1).as_bytes());
     assert!(
         message.contains("row 2, column `time`: `20243117 00:00` is not a date"),
@@ -458,7 +458,7 @@ fn damaged_archives_are_refused() {
         let message = damaged(CHAIN, name, &bytes[..bytes.len() / 2], false);
         assert!(message.contains("cannot be unpacked"), "truncated: {message}");
         let message = with(&text, &entry_name.replace("_call_", "_kall_"));
-        assert!(message.contains("no layout"), "another name: {message}");
+        assert!(message.contains("no known layout"), "another name: {message}");
     }
 }
 
