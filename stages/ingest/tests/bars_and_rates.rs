@@ -200,7 +200,7 @@ fn files_and_threads() {
         .file("mixed/a.csv", YAHOO)
         .file("mixed/b.csv", "d;on\n2019-01-02;1.0\n");
     let err = bench.run("ingest/bars", json!({ "path": "mixed" })).err().unwrap();
-    assert!(err.message.contains("b.csv`: no layout is known"), "{err}");
+    assert!(err.message.contains("b.csv`: no known layout"), "{err}");
 }
 
 /// Digests of outputs on small input. If a change of code or of a dependency moves one, raise the kind's
