@@ -1,4 +1,4 @@
-//! What people read fits a terminal of 100 columns, also of pipelines with long names, many points and many
+//! Tables and lines fit a terminal of 100 columns, also of pipelines with long names, many points and many
 //! metrics; and earlier runs are named from the last one backwards.
 
 use crate::Project;

@@ -49,7 +49,7 @@ pub trait OverBars: Send + Sync {
     /// The names of the kernel's columns.
     fn names(&self) -> Vec<String>;
 
-    /// How the feature's values change with the scale of prices.
+    /// The change of the feature's values with the scale of prices.
     fn price_scale(&self) -> Scale {
         Scale::Power(0)
     }

@@ -9,7 +9,7 @@ use super::{Bars, Feature, State};
 /// The name of [`Bars::shares`] among a feature's inputs.
 pub const SHARES: &str = "shares";
 
-/// How a feature's value changes if all prices are multiplied by a number, and volumes divided by it.
+/// The change of a feature's value if all prices are multiplied by a number, and volumes divided by it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// The value is multiplied by this power of the number: 0 for ratios, 1 for prices, 2 for variances of

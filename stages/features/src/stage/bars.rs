@@ -222,7 +222,7 @@ struct BarContents {
     shares: Option<BlobDigest>,
 }
 
-/// What is known of one symbol's bars.
+/// The facts known of one symbol's bars.
 #[derive(Serialize, Deserialize)]
 struct SymbolContents {
     symbol: String,

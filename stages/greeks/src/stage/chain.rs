@@ -1,4 +1,4 @@
-//! What all stages of Greeks share about their option chain: configuration, partitions, memos and counts.
+//! Configuration, partitions, memos and counts of the option chain, which all stages of Greeks share.
 
 use super::curves::Curves;
 use super::time::TimeConfig;

@@ -40,7 +40,7 @@ stages_core::flat_settings! {
         /// The format of dates, in `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `excel` and the like; empty
         /// for `%Y-%m-%d` or, where that does not fit, the one format that fits all rows.
         pub date_format: String,
-        /// How numbers are written.
+        /// The form in which numbers are written.
         #[serde(flatten)]
         pub numbers: NumberSettings,
         /// The symbol of rows that name none; empty to take it from a folder of its own (`AAPL/splits.csv`)

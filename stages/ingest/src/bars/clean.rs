@@ -161,7 +161,7 @@ pub(crate) fn clean(
     displaced
 }
 
-/// What is known of a bar beside its symbol's other bars.
+/// The facts known of a bar beside its symbol's other bars.
 struct Surroundings<'a> {
     calendar: CalendarName,
     /// The rules that the bar breaks as a copy of earlier ones.

@@ -37,7 +37,7 @@ pub struct BarsConfig {
     /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or
     /// by rule, `{ default: 0.05, duplicate_key: 0.5 }`.
     pub max_dropped: MaxDropped,
-    /// What the prices are adjusted for, all along: `splits` (as Yahoo's are), `splits_and_dividends` or
+    /// The adjustment of the prices, all along: `splits` (as Yahoo's are), `splits_and_dividends` or
     /// `none`; absent for what the layout states, or else for what the prices show on the ex-dates of
     /// corporate actions, wherever both meet. Adjusted prices are not adjusted again.
     pub adjusted: Option<Adjusted>,

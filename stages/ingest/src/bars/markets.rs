@@ -457,7 +457,7 @@ fn checked(
     }
 }
 
-/// Whether the days are the sessions of an exchange, with none missing between the first and the last.
+/// True if the days are the sessions of an exchange, with none missing between the first and the last.
 fn are_sessions(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
     let (Some(first), Some(last)) = (days.first(), days.last()) else {
         return false;

@@ -388,7 +388,7 @@ fn times_in(
     Ok(has_time.then_some(times))
 }
 
-/// What a text has after its date and a blank or `T`, if that begins with a digit.
+/// The rest of a text after its date and a blank or `T`, if that begins with a digit.
 fn after_date<'t>(text: &'t str, formats: &[String]) -> Option<&'t str> {
     let usual = ["%Y-%m-%d", "%Y%m%d"];
     text.match_indices([' ', 'T']).find_map(|(at, _)| {

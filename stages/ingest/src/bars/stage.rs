@@ -199,7 +199,7 @@ impl StageKind for Bars {
     }
 }
 
-/// What the prices are adjusted for, as the configuration or else the layouts state it.
+/// The adjustment of the prices, as the configuration or else the layouts state it.
 fn adjusted(config: &BarsConfig, layouts: &[Layout]) -> Result<Option<Stated>, StageError> {
     if let Some(value) = config.adjusted {
         let origin = "configuration".to_owned();

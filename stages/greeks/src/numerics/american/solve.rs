@@ -59,7 +59,7 @@ pub(super) struct Solution {
     pub converged: bool,
 }
 
-/// Which values a [`Solver`] computes.
+/// The values that a [`Solver`] computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Want {
     /// The value alone.
