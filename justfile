@@ -51,3 +51,12 @@ book:
     cargo run --release -- reference docs/reference
     mdbook build docs --dest-dir ../target/book
     python3 .ci/book.py target/book
+
+# What a release offers, in target/dist: static programs, wheels, image, SBOM, checksums; `just dist x86_64` builds some of it
+dist *ARGS:
+    .ci/dist/build.py {{ARGS}}
+
+# The same for x86_64 in two folders, which must give the same bytes; then its files in bare root folders
+dist-check:
+    .ci/dist/build.py --check x86_64
+    RUNNER_TEST_DIST="${CARGO_TARGET_DIR:-target}/dist" .ci/dist/test_install.py
