@@ -15,7 +15,8 @@ use datasets::{Date, SnapshotTime};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::schema::types::ColumnPath;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -43,12 +44,34 @@ pub fn field(column: &Column) -> Field {
 
 /// Encodes a table as Parquet. The bytes are a function of the table.
 pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
-    let properties = WriterProperties::builder()
+    encode(batch, properties())
+}
+
+/// Encodes a table as [`to_parquet`] does, but its floats as they are. They are computed: hardly two are equal,
+/// so a dictionary makes them larger, and a compressor finds almost nothing for nine tenths of the time.
+pub fn plain_to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
+    let mut properties = properties();
+    for field in batch.schema().fields() {
+        if field.data_type() == &DataType::Float64 {
+            let path = ColumnPath::from(field.name().as_str());
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_statistics_enabled(path.clone(), EnabledStatistics::None)
+                .set_column_compression(path, Compression::UNCOMPRESSED);
+        }
+    }
+    encode(batch, properties)
+}
+
+fn properties() -> WriterPropertiesBuilder {
+    WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_created_by("runner".to_owned())
-        .build();
-    let mut bytes = Vec::new();
-    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+}
+
+fn encode(batch: &RecordBatch, properties: WriterPropertiesBuilder) -> Result<Vec<u8>, StageError> {
+    let mut bytes = Vec::with_capacity(batch.get_array_memory_size());
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties.build()))?;
     writer.write(batch)?;
     writer.close()?;
     Ok(bytes)
@@ -106,9 +129,13 @@ pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array
 /// The values of the float column `name`, with NaN for nulls.
 pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     let column = floats(batch, name)?;
-    Ok((0..column.len())
-        .map(|i| if column.is_null(i) { f64::NAN } else { column.value(i) })
-        .collect())
+    let mut values = column.values().to_vec();
+    if let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) {
+        for (value, is_valid) in values.iter_mut().zip(nulls) {
+            *value = if is_valid { *value } else { f64::NAN };
+        }
+    }
+    Ok(values)
 }
 
 /// The values of the float column `name`, with NaN for nulls; all NaN if the table has no such column.
@@ -125,18 +152,20 @@ pub fn nullable(values: &[f64]) -> Float64Array {
 }
 
 /// An Arrow column of floats, with nulls for NaN; consumes the values.
-pub fn nullable_of(values: Vec<f64>) -> Float64Array {
+pub fn nullable_of(mut values: Vec<f64>) -> Float64Array {
     // Counted without a branch, so that the loop is vectorised.
     let missing = values
         .iter()
         .fold(0, |missing, value| missing + u64::from(value.is_nan()));
     if missing == 0 {
-        Float64Array::from(values)
-    } else if missing == values.len() as u64 {
-        Float64Array::new_null(values.len())
-    } else {
-        values.iter().map(|&value| (!value.is_nan()).then_some(value)).collect()
+        return Float64Array::from(values);
     }
+    let valid: BooleanArray = BooleanArray::from_iter(values.iter().map(|value| Some(!value.is_nan())));
+    // The bytes of a table don't depend on which NaN a null was.
+    for value in &mut values {
+        *value = if value.is_nan() { 0.0 } else { *value };
+    }
+    Float64Array::new(values.into(), Some(valid.values().clone().into()))
 }
 
 /// The dates in the column `name`.

@@ -115,6 +115,58 @@ fn a_change_reaches_only_what_depends_on_it() {
     assert_eq!(computed(&restated("AAA", 10, "open")), 1);
 }
 
+/// Beside the tables, a run leaves the states at their ends, not the values again.
+#[test]
+fn values_are_stored_once() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let batch = bars(&[("AAA", 0..300), ("BBB", 0..300)], same);
+    let partitions = dataset::partition_symbols(&store, &batch, Period::Year).unwrap();
+    let source = dataset::write(&store, PortType::Bars, json!({}), partitions).unwrap();
+    let before = store.status().unwrap().blobs.bytes;
+    let digest = run(&store, &[("bars", source)], "features/technical", json!({})).0;
+    let written = store.status().unwrap().blobs.bytes - before;
+    let returned: u64 = store
+        .artifact(digest)
+        .unwrap()
+        .entries
+        .iter()
+        .map(|entry| entry.size)
+        .sum();
+    assert!(returned > 300 * 2 * 11 * 8, "{returned}");
+    assert!(written * 2 < returned * 3, "{written} for {returned}");
+}
+
+/// A table may be collected before the memos that name it.
+#[test]
+fn values_whose_table_is_gone_are_computed_again() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let source = store_together(&store, &bars(&SYMBOLS, same));
+    let technical = |store: &Store, indicators: Value| {
+        let with = json!({ "indicators": indicators });
+        run(store, &[("bars", source)], "features/technical", with)
+    };
+    let one = technical(&store, json!([{ "sma": 3 }])).0;
+    // With the tables, the average is found in them; without, it is computed: for each of four partitions.
+    let two = json!([{ "sma": 3 }, { "ema": 50 }]);
+    let three = json!([{ "sma": 3 }, { "ema": 50 }, "obv"]);
+    let found = technical(&store, two.clone());
+    assert_eq!(found.1, 4 * 2);
+    for entries in [one, found.0].map(|digest| store.artifact(digest).unwrap().entries) {
+        for entry in entries {
+            std::fs::remove_file(store.blob_path(entry.blob)).unwrap();
+        }
+    }
+    let (digest, computed) = technical(&store, three.clone());
+    assert_eq!(computed, 4 * 4);
+    let other = tempfile::tempdir().unwrap();
+    let fresh = Store::open(other.path()).unwrap();
+    store_together(&fresh, &bars(&SYMBOLS, same));
+    assert_eq!(technical(&fresh, three).0, digest);
+    assert_eq!(technical(&fresh, two).0, found.0);
+}
+
 /// The bytes of one symbol are those of a partition for each symbol, whatever the way.
 #[test]
 fn one_symbol_keeps_its_bytes() {

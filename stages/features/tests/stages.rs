@@ -140,7 +140,7 @@ fn golden() {
     ];
     assert_eq!(
         digests.map(|digest| digest.short()),
-        ["949f2ed45f", "9a193e6110", "de17cb78c8"]
+        ["02c9ad32b8", "05d0ce25ec", "529e1f0b45"]
     );
 }
 

@@ -47,6 +47,7 @@ Examples:
   runner bench env --python ./env
   runner bench env --of latest/env
   runner bench policy --python ./env
+  runner bench features --python ./env
   runner bench cache --json
   runner bench cluster --executor hpc --jobs 1000")]
 pub(crate) struct BenchArgs {
@@ -60,7 +61,8 @@ pub(crate) struct BenchArgs {
     pub sweep: bool,
     /// With `env`: an interpreter with gymnasium, or the directory of an environment; CartPole by
     /// `env/python` is measured, beside the native one and Gymnasium's own batches. With `policy`: one with
-    /// numpy; policies in Python are measured beside the program's own.
+    /// numpy; policies in Python are measured beside the program's own. With `features`: one with TA-Lib,
+    /// whose functions are measured by turns with the program's own.
     #[arg(long, value_name = "PYTHON")]
     pub python: Option<String>,
     /// With `env`: environments of runs, RUN/STAGE or RUN/STAGE.OUTPUT, of any kind; these are measured, 1,
@@ -83,7 +85,7 @@ pub(crate) struct BenchArgs {
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {
         BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000)),
-        BenchTarget::Features => value(&features()?),
+        BenchTarget::Features => value(&features(args.python.as_deref())?),
         BenchTarget::Ingest => value(&ingest(args.sweep)?),
         BenchTarget::Env if !args.of.is_empty() => value(&environments(session, &args.of)?),
         BenchTarget::Env => match &args.python {
@@ -157,8 +159,8 @@ fn symbolic(triples: &[PathBuf]) -> Result<Vec<stages_env::AnyBenchRow>, Failure
 }
 
 /// The features alone, those of FinRL on its panel, and the stage over 100 symbols.
-fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
-    let mut rows = stages_features::bench(30, 20_000);
+fn features(python: Option<&str>) -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
+    let mut rows = stages_features::bench(8, 20_000, python)?;
     rows.extend(stages_features::bench::bench_finrl());
     let dir = temporary_directory()?;
     rows.extend(stages_features::bench::bench_stage(&Store::open(dir.path())?, 100)?);

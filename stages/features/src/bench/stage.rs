@@ -47,15 +47,15 @@ pub fn bench_stage(store: &Store, symbols: usize) -> Result<Vec<BenchRow>, Stage
         };
         let start = Instant::now();
         Technical.run(&config, &context)?;
-        let seconds = start.elapsed().as_secs_f64();
-        let total = batch.num_rows() as f64;
+        let rows_per_second = batch.num_rows() as f64 / start.elapsed().as_secs_f64();
         rows.push(BenchRow {
             what: what.to_owned(),
             columns,
             threads: rayon::current_num_threads(),
-            per_second: total / seconds,
-            nanoseconds: seconds * 1e9 / (total * columns as f64),
-            floor: f64::NAN,
+            rows_per_second,
+            nanoseconds_a_row: 1e9 / rows_per_second,
+            talib_a_row: None,
+            floor: None,
         });
     }
     Ok(rows)

@@ -5,7 +5,7 @@
 //! subtracted, so rounding errors do not accumulate, and the aggregate of a window depends on its values
 //! alone, wherever the rows are cut into blocks.
 
-use super::kernel::Kernel;
+use super::kernel::{BLOCK, Kernel};
 use super::lookback::Lookback;
 use super::state::state;
 use std::marker::PhantomData;
@@ -17,6 +17,14 @@ pub(super) trait Aggregate<const V: usize, const T: usize> {
     /// Appends the aggregate `later` of the next `m` rows to `total`, the aggregate of `n` rows. In place,
     /// since a loop that returns a small array is not vectorised.
     fn join(total: &mut [f64; T], n: f64, later: &[f64; T], m: f64);
+
+    /// Appends one row to `total`, the aggregate of `n` rows.
+    #[inline(always)]
+    fn push(total: &mut [f64; T], n: f64, values: &[f64; V]) {
+        let mut later = [0.0; T];
+        Self::of(values, &mut later);
+        Self::join(total, n, &later, 1.0);
+    }
 }
 
 /// The aggregates of the last `n` rows at each row.
@@ -65,21 +73,49 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
         if windows == 0 {
             return [&[]; T];
         }
-        for i in 0..length {
+        let one = |values: &[f64; V]| {
             let mut total = [0.0; T];
-            K::of(&at(&values, i), &mut total);
-            (0..T).for_each(|t| self.totals[t][i] = total[t]);
+            K::of(values, &mut total);
+            total
+        };
+        if self.n == 1 {
+            let totals = self.totals.each_mut().map(|column| &mut column[..length]);
+            each2(totals, values, [], |values, []| one(&values));
         }
-        // The binary digits of `n` after the first, which stands for single rows.
         let mut have = 1;
-        for digit in (0..self.n.ilog2()).rev() {
-            let (totals, next) = (&self.totals, &mut self.next);
-            match self.n >> digit & 1 == 1 {
-                false => pass::<K, V, T, false>(values, totals, next, have, length),
-                true => pass::<K, V, T, true>(values, totals, next, have, length),
+        while have < self.n {
+            // One binary digit of `n` more.
+            let longer = self.n >> (self.n.ilog2() - have.ilog2() - 1);
+            let (count, n) = (length + 1 - longer, have as f64);
+            let next = self.next.each_mut().map(|column| &mut column[..count]);
+            let rows = |at: usize| values.map(|values| &values[at..][..count]);
+            let totals = |at: usize| self.totals.each_ref().map(|total| &total[at..][..count]);
+            // Single rows are their own aggregates: the first pass reads them.
+            let is_first = have == 1;
+            if longer > 2 * have {
+                let join = |mut total: [f64; T], later: [f64; T], last: [f64; V]| {
+                    K::join(&mut total, n, &later, n);
+                    K::push(&mut total, 2.0 * n, &last);
+                    total
+                };
+                if is_first {
+                    each3(next, rows(0), rows(1), rows(2), |a, b, c| join(one(&a), one(&b), c));
+                } else {
+                    each3(next, totals(0), totals(have), rows(2 * have), join);
+                }
+            } else {
+                let join = |mut total: [f64; T], later: [f64; T]| {
+                    K::join(&mut total, n, &later, n);
+                    total
+                };
+                if is_first {
+                    each2(next, rows(0), rows(1), |a, b| join(one(&a), one(&b)));
+                } else {
+                    each2(next, totals(0), totals(have), join);
+                }
             }
             std::mem::swap(&mut self.totals, &mut self.next);
-            have = self.n >> digit;
+            have = longer;
         }
         self.totals.each_ref().map(|column| &column[..windows])
     }
@@ -111,6 +147,9 @@ where
     A: Aggregate<V, T>,
     F: Fn([f64; T], [f64; K]) -> [f64; N],
 {
+    /// Five columns of 512 aggregates, twice, do not fit into the L1 cache.
+    const ROWS: usize = if T > 4 { BLOCK / 2 } else { BLOCK };
+
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
         let totals = self.window.rows(std::array::from_fn(|k| inputs[k]));
@@ -118,49 +157,44 @@ where
         let missing = inputs[0].len() - count;
         let inputs = inputs.map(|input| &input[missing..][..count]);
         let outputs = outputs.map(|output| &mut output[missing..][..count]);
-        for i in 0..count {
-            let values = (self.map)(at(&totals, i), at(&inputs, i));
-            for k in 0..N {
-                outputs[k][i] = values[k];
-            }
-        }
+        each2(outputs, inputs, totals, |input, total| (self.map)(total, input));
         missing
     }
 }
 
-/// Computes the aggregates of `2 have` rows, or of one more, from those of `have` rows.
+/// Row `i` of several columns.
 #[inline(always)]
-fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const MORE: bool>(
-    values: [&[f64]; V],
-    totals: &[Vec<f64>; T],
-    next: &mut [Vec<f64>; T],
-    have: usize,
-    length: usize,
-) {
-    let count = length + 1 - (2 * have + usize::from(MORE));
-    let n = have as f64;
-    let joined = |place: usize| totals.each_ref().map(|total| &total[place..][..count]);
-    let (first, second) = (joined(0), joined(have));
-    let place = if MORE { 2 * have } else { 0 };
-    let third = values.map(|values| &values[place..][..count]);
-    let next = next.each_mut().map(|column| &mut column[..count]);
-    for i in 0..count {
-        let (mut total, mut later) = (at(&first, i), at(&second, i));
-        K::join(&mut total, n, &later, n);
-        if MORE {
-            K::of(&at(&third, i), &mut later);
-            K::join(&mut total, 2.0 * n, &later, 1.0);
-        }
-        (0..T).for_each(|t| next[t][i] = total[t]);
-    }
-}
-
-/// Row `i` of the given columns.
-#[inline(always)]
-fn at<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
+fn row<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
     let mut row = [0.0; N];
     (0..N).for_each(|k| row[k] = columns[k][i]);
     row
+}
+
+/// Writes to each row of `out` a function of the row of three groups of columns.
+#[inline(always)]
+fn each3<const A: usize, const B: usize, const C: usize, const N: usize>(
+    out: [&mut [f64]; N],
+    a: [&[f64]; A],
+    b: [&[f64]; B],
+    c: [&[f64]; C],
+    of: impl Fn([f64; A], [f64; B], [f64; C]) -> [f64; N],
+) {
+    let count = out.first().map_or(0, |column| column.len());
+    for i in 0..count {
+        let row = of(row(&a, i), row(&b, i), row(&c, i));
+        (0..N).for_each(|k| out[k][i] = row[k]);
+    }
+}
+
+/// Writes to each row of `out` a function of the row of two groups of columns.
+#[inline(always)]
+fn each2<const A: usize, const B: usize, const N: usize>(
+    out: [&mut [f64]; N],
+    a: [&[f64]; A],
+    b: [&[f64]; B],
+    of: impl Fn([f64; A], [f64; B]) -> [f64; N],
+) {
+    each3(out, a, b, [], |a, b, []| of(a, b));
 }
 
 /// The aggregate for sums.
@@ -221,6 +255,19 @@ impl Aggregate<2, 5> for CoDeviations {
         *xx = weighted_x.mul_add(x, *xx + later[2]);
         *yy = weighted_y.mul_add(y, *yy + later[3]);
         *xy = weighted_x.mul_add(y, *xy + later[4]);
+    }
+
+    #[inline(always)]
+    fn push([mean_x, mean_y, xx, yy, xy]: &mut [f64; 5], n: f64, values: &[f64; 2]) {
+        let share = 1.0 / (n + 1.0);
+        let weight = n * share;
+        let (x, y) = (values[0] - *mean_x, values[1] - *mean_y);
+        *mean_x = x.mul_add(share, *mean_x);
+        *mean_y = y.mul_add(share, *mean_y);
+        let (weighted_x, weighted_y) = (x * weight, y * weight);
+        *xx = weighted_x.mul_add(x, *xx);
+        *yy = weighted_y.mul_add(y, *yy);
+        *xy = weighted_x.mul_add(y, *xy);
     }
 }
 
@@ -286,9 +333,21 @@ impl Aggregate<1, 1> for Minimum {
     }
 }
 
-/// The aggregate for the maximum of the first series and the minimum of the second.
+/// The aggregate for the maximum of the first series and the minimum of the second, or of a single one.
 #[derive(Clone, Debug)]
 pub(super) struct Extremes;
+
+impl Aggregate<1, 2> for Extremes {
+    #[inline(always)]
+    fn of([value]: &[f64; 1], total: &mut [f64; 2]) {
+        *total = [*value; 2];
+    }
+
+    #[inline(always)]
+    fn join(total: &mut [f64; 2], n: f64, later: &[f64; 2], m: f64) {
+        <Self as Aggregate<2, 2>>::join(total, n, later, m);
+    }
+}
 
 impl Aggregate<2, 2> for Extremes {
     #[inline(always)]

@@ -5,8 +5,26 @@ use super::state::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Rows from which features are computed.
+pub trait Rows {
+    /// The number of rows.
+    fn count(&self) -> usize;
+}
+
+impl<T> Rows for Vec<T> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Rows for Bars {
+    fn count(&self) -> usize {
+        self.close.len()
+    }
+}
+
 /// A group of columns computed together from rows in the form `R`.
-pub trait Feature<R>: Send + Sync {
+pub trait Feature<R: Rows>: Send + Sync {
     /// The names of the feature's columns.
     fn columns(&self) -> Vec<String>;
 
@@ -21,10 +39,19 @@ pub trait Feature<R>: Send + Sync {
     /// The state before the first row.
     fn start(&self) -> State;
 
-    /// The feature's values over `rows`, column by column; NaN during the warm-up. Starts from `state`, and
-    /// leaves the state after the last row in it. A row with a missing input gives NaN and does not change
-    /// the state. The values are bit for bit the same however the rows are cut into calls.
-    fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>>;
+    /// Writes the feature's values over `rows` to `columns`, one slice of as many values as rows for each
+    /// column; NaN during the warm-up. Starts from `state`, and leaves the state after the last row in it. A
+    /// row with a missing input gives NaN and does not change the state. The values are bit for bit the same
+    /// however the rows are cut into calls.
+    fn write(&self, state: &mut State, rows: &R, columns: &mut [&mut [f64]]);
+
+    /// The feature's values over `rows`, column by column, as [`Feature::write`] writes them.
+    fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>> {
+        let mut columns = vec![vec![0.0; rows.count()]; self.columns().len()];
+        let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+        self.write(state, rows, &mut slices);
+        columns
+    }
 }
 
 /// Daily bars, column by column; NaN where a value is missing.
@@ -83,20 +110,4 @@ impl Column {
             Self::Volume => &bars.volume,
         }
     }
-}
-
-/// Builds columns by calling `update` on one row after another; values that it does not write are NaN.
-pub(super) fn row_by_row<R, const N: usize>(
-    rows: &[R],
-    mut update: impl FnMut(&R, &mut [f64; N]),
-) -> Vec<Vec<f64>> {
-    let mut columns = vec![Vec::with_capacity(rows.len()); N];
-    for row in rows {
-        let mut out = [f64::NAN; N];
-        update(row, &mut out);
-        for (column, value) in columns.iter_mut().zip(out) {
-            column.push(value);
-        }
-    }
-    columns
 }

@@ -14,6 +14,37 @@ pub(super) trait Kernel<const K: usize, const N: usize>: Stateful {
     /// leading rows without values, whose output is unspecified. The values are bit for bit the same however
     /// the rows are split into blocks.
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
+
+    /// Processes rows as [`Kernel::rows`] does. Gives `None`, and leaves the kernel unchanged, if `invalid` is
+    /// not 0 for a value.
+    #[inline(always)]
+    fn valid_rows(
+        &mut self,
+        inputs: [&[f64]; K],
+        outputs: [&mut [f64]; N],
+        invalid: impl Fn(f64) -> u64,
+    ) -> Option<usize> {
+        (defects(inputs, invalid) == 0).then(|| self.rows(inputs, outputs))
+    }
+
+    /// True if each row waits for the one before, so that 512-bit vectors gain nothing.
+    const IS_SERIAL: bool = false;
+
+    /// The most rows in a block.
+    const ROWS: usize = BLOCK;
+}
+
+/// Returns 0 if `invalid` is 0 for every value. Without an early exit and in integers as wide as the values, so
+/// that the loop is vectorised.
+#[inline(always)]
+fn defects<const K: usize>(inputs: [&[f64]; K], invalid: impl Fn(f64) -> u64) -> u64 {
+    let mut defects = 0;
+    for input in inputs {
+        for value in input {
+            defects |= invalid(*value);
+        }
+    }
+    defects
 }
 
 /// A recurrence: the values of a row depend on the row and on the state after the previous row.
@@ -29,7 +60,16 @@ pub(super) struct Scan<S, F> {
     next: F,
 }
 
-state!([S: Stateful, F] Scan<S, F> { state });
+impl<S: Stateful, F> Stateful for Scan<S, F> {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.state.visit(visitor);
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.state.is_settled()
+    }
+}
 
 /// A recurrence with the initial state `state`; `next` returns the values of a row, or `None` during the
 /// warm-up.
@@ -63,22 +103,56 @@ where
 }
 
 impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
+    const IS_SERIAL: bool = true;
+
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
+        self.valid_rows(inputs, outputs, |_| 0).unwrap_or(0)
+    }
+
+    /// Looks for invalid values on the way, if there are several columns to read once rather than twice.
+    #[inline(always)]
+    fn valid_rows(
+        &mut self,
+        inputs: [&[f64]; K],
+        outputs: [&mut [f64]; N],
+        invalid: impl Fn(f64) -> u64,
+    ) -> Option<usize> {
         let n = inputs.first().map_or(0, |input| input.len());
         let inputs = inputs.map(|input| &input[..n]);
         let outputs = outputs.map(|output| &mut output[..n]);
-        let mut missing = 0;
+        let is_separate = K < 3;
+        let (mut missing, mut found) = (0, 0);
+        if is_separate && defects(inputs, &invalid) != 0 {
+            return None;
+        }
+        let invalid = |value: f64| if is_separate { 0 } else { invalid(value) };
         // A local copy stays in registers.
         let mut kernel = self.clone();
-        for i in 0..n {
-            match kernel.next(inputs.map(|input| input[i])) {
-                Some(values) => (0..N).for_each(|k| outputs[k][i] = values[k]),
-                None => missing = i + 1,
+        let mut begin = 0;
+        while begin < n && !kernel.is_settled() {
+            let row = inputs.map(|input| input[begin]);
+            row.iter().for_each(|value| found |= invalid(*value));
+            match kernel.next(row) {
+                Some(values) => (0..N).for_each(|k| outputs[k][begin] = values[k]),
+                None => missing = begin + 1,
+            }
+            begin += 1;
+        }
+        if kernel.is_settled() {
+            for i in begin..n {
+                let row = inputs.map(|input| input[i]);
+                row.iter().for_each(|value| found |= invalid(*value));
+                match kernel.next(row) {
+                    Some(values) => (0..N).for_each(|k| outputs[k][i] = values[k]),
+                    None => missing = i + 1,
+                }
             }
         }
-        *self = kernel;
-        missing
+        (found == 0).then(|| {
+            *self = kernel;
+            missing
+        })
     }
 }
 
@@ -103,14 +177,26 @@ where
 {
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
+        self.valid_rows(inputs, outputs, |_| 0).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn valid_rows(
+        &mut self,
+        inputs: [&[f64]; K],
+        outputs: [&mut [f64]; N],
+        invalid: impl Fn(f64) -> u64,
+    ) -> Option<usize> {
         let n = inputs.first().map_or(0, |input| input.len());
         let mut scratch: [Scratch; M] = [[0.0; BLOCK]; M];
-        let missing = self
-            .first
-            .rows(inputs, scratch.each_mut().map(|column| &mut column[..n]));
+        let between = scratch.each_mut().map(|column| &mut column[..n]);
+        let missing = self.first.valid_rows(inputs, between, invalid)?;
         let between = scratch.each_ref().map(|column| &column[missing..n]);
-        missing + self.second.rows(between, outputs.map(|output| &mut output[missing..n]))
+        Some(missing + self.second.rows(between, outputs.map(|output| &mut output[missing..n])))
     }
+
+    const IS_SERIAL: bool = A::IS_SERIAL && B::IS_SERIAL;
+    const ROWS: usize = B::ROWS;
 }
 
 /// A function of each value and the value `n` rows before it.
@@ -151,8 +237,7 @@ pub(super) fn initial_state<const K: usize, const N: usize>(mut kernel: impl Ker
     state
 }
 
-/// [`Kernel::rows`], compiled for each instruction set. Gives `None`, and leaves the kernel unchanged, if a
-/// value is invalid.
+/// [`Kernel::valid_rows`], compiled for each instruction set.
 struct Rows<'a, M, F, const K: usize, const N: usize> {
     kernel: &'a mut M,
     inputs: [&'a [f64]; K],
@@ -167,14 +252,7 @@ impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatc
 
     #[inline(always)]
     fn run<const FMA: bool>(self) -> Option<usize> {
-        // Without an early exit and in integers as wide as the values, so that the loop is vectorised.
-        let mut defects = 0;
-        for input in self.inputs {
-            for value in input {
-                defects |= (self.invalid)(*value);
-            }
-        }
-        (defects == 0).then(|| self.kernel.rows(self.inputs, self.outputs))
+        self.kernel.valid_rows(self.inputs, self.outputs, self.invalid)
     }
 }
 
@@ -185,25 +263,23 @@ pub(super) fn not_finite(value: f64) -> u64 {
     (value - value).to_bits()
 }
 
-/// Runs a kernel over rows, starting from `state` and leaving the state after the last row in it. A row with
-/// a value for which `invalid` is not 0 gives NaN and does not change the state.
-pub(super) fn run_kernel<const K: usize, const N: usize>(
-    mut kernel: impl Kernel<K, N>,
+/// Runs a kernel over rows, starting from `state` and leaving the state after the last row in it, and writes
+/// its values to `columns`. A row with a value for which `invalid` is not 0 gives NaN and does not change the
+/// state.
+pub(super) fn run_kernel<M: Kernel<K, N>, const K: usize, const N: usize>(
+    mut kernel: M,
     state: &mut State,
     inputs: [&[f64]; K],
+    mut columns: [&mut [f64]; N],
     invalid: impl Fn(f64) -> u64 + Copy,
     instructions: InstructionSet,
-) -> Vec<Vec<f64>> {
+) {
     kernel.visit(&mut StateVisitor::Load(state));
     let n = inputs.first().map_or(0, |input| input.len());
-    let mut columns: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(n));
-    for from in (0..n).step_by(BLOCK) {
-        let to = n.min(from + BLOCK);
+    for from in (0..n).step_by(M::ROWS) {
+        let to = n.min(from + M::ROWS);
         let rows = inputs.map(|input| &input[from..to]);
-        let blocks = columns.each_mut().map(|column| {
-            column.resize(to, 0.0);
-            &mut column[from..]
-        });
+        let blocks = columns.each_mut().map(|column| &mut column[from..to]);
         let rows_of_block = Rows {
             kernel: &mut kernel,
             inputs: rows,
@@ -237,7 +313,6 @@ pub(super) fn run_kernel<const K: usize, const N: usize>(
     }
     state.clear();
     kernel.visit(&mut StateVisitor::Save(state));
-    columns.into()
 }
 
 /// Moves the leading values to the ascending positions `places`, with NaN in between.

@@ -1,6 +1,6 @@
 //! Access to the values that precede a block of rows.
 
-use super::state::{StateVisitor, Stateful, state};
+use super::state::{StateVisitor, Stateful};
 
 /// A block of values with the `length` values before it, contiguous in memory, so that windows across both
 /// are slices.
@@ -96,7 +96,17 @@ pub(super) struct Previous {
     known: bool,
 }
 
-state!(Previous { value, known });
+impl Stateful for Previous {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.value);
+        visitor.flag(&mut self.known);
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.known
+    }
+}
 
 impl Previous {
     /// Stores a value. Returns the previous one, if there is one.

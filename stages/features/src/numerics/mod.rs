@@ -18,6 +18,6 @@ mod state;
 pub mod surface;
 pub(crate) mod turbulence;
 
-pub use feature::{Bars, Column, Feature};
+pub use feature::{Bars, Column, Feature, Rows};
 pub use over_splits::{OverSplits, SHARES, Scale};
 pub use state::State;

@@ -14,8 +14,15 @@ pub trait BarKernel {
     /// The state before the first row.
     fn start(self: Box<Self>) -> State;
 
-    /// Runs the kernel over bars, starting from `state` and leaving the state after the last row in it.
-    fn run(self: Box<Self>, state: &mut State, bars: &Bars, instructions: InstructionSet) -> Vec<Vec<f64>>;
+    /// Runs the kernel over bars, starting from `state` and leaving the state after the last row in it, and
+    /// writes its values to `columns`.
+    fn run(
+        self: Box<Self>,
+        state: &mut State,
+        bars: &Bars,
+        columns: &mut [&mut [f64]],
+        instructions: InstructionSet,
+    );
 }
 
 /// A kernel with the columns that it reads, and a function that is not 0 for a value that it cannot take.
@@ -38,9 +45,22 @@ where
         initial_state(self.kernel)
     }
 
-    fn run(self: Box<Self>, state: &mut State, bars: &Bars, instructions: InstructionSet) -> Vec<Vec<f64>> {
+    fn run(
+        self: Box<Self>,
+        state: &mut State,
+        bars: &Bars,
+        columns: &mut [&mut [f64]],
+        instructions: InstructionSet,
+    ) {
         let inputs = self.columns.map(|column| column.of(bars));
-        run_kernel(self.kernel, state, inputs, self.invalid, instructions)
+        let mut columns = columns.iter_mut();
+        let outputs = std::array::from_fn(|_| columns.next().map(|column| &mut **column).unwrap_or_default());
+        let instructions = if M::IS_SERIAL {
+            instructions.without_avx512()
+        } else {
+            instructions
+        };
+        run_kernel(self.kernel, state, inputs, outputs, self.invalid, instructions);
     }
 }
 
@@ -75,8 +95,7 @@ impl<F: OverBars> Feature<Bars> for F {
         self.kernel().start()
     }
 
-    fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
-        let instructions = InstructionSet::detect().without_avx512();
-        self.kernel().run(state, bars, instructions)
+    fn write(&self, state: &mut State, bars: &Bars, columns: &mut [&mut [f64]]) {
+        self.kernel().run(state, bars, columns, InstructionSet::detect());
     }
 }

@@ -48,13 +48,13 @@ impl Feature<Bars> for OverSplits<'_> {
         self.0.start()
     }
 
-    fn over(&self, state: &mut State, rows: &Bars) -> Vec<Vec<f64>> {
-        let (mut columns, scale) = (self.0.over(state, rows), self.0.scale());
-        for column in &mut columns {
+    fn write(&self, state: &mut State, rows: &Bars, columns: &mut [&mut [f64]]) {
+        self.0.write(state, rows, columns);
+        let scale = self.0.scale();
+        for column in columns {
             for (value, shares) in column.iter_mut().zip(&rows.shares) {
                 *value = scale.of_the_day(*value, *shares);
             }
         }
-        columns
     }
 }

@@ -83,27 +83,54 @@ pub(crate) use field;
 pub(super) trait Stateful {
     /// Passes every number of the state to `visitor`, always in the same order.
     fn visit(&mut self, visitor: &mut StateVisitor<'_>);
+
+    /// Returns whether the warm-up is over for good. Compilers remove its tests from what follows.
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        false
+    }
 }
 
 impl Stateful for f64 {
     fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         visitor.number(self);
     }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        true
+    }
 }
 
+/// A flag that is set by the first row.
 impl Stateful for bool {
     fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         visitor.flag(self);
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        *self
     }
 }
 
 impl Stateful for () {
     fn visit(&mut self, _: &mut StateVisitor<'_>) {}
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        true
+    }
 }
 
 impl<T: Stateful, const N: usize> Stateful for [T; N] {
     fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         self.iter_mut().for_each(|part| part.visit(visitor));
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.iter().all(T::is_settled)
     }
 }
 
@@ -112,6 +139,11 @@ macro_rules! tuple {
         impl<$($part: Stateful),+> Stateful for ($($part,)+) {
             fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
                 $(self.$place.visit(visitor);)+
+            }
+
+            #[inline(always)]
+            fn is_settled(&self) -> bool {
+                true $(&& self.$place.is_settled())+
             }
         }
     };
@@ -147,4 +179,13 @@ impl Missing {
     }
 }
 
-state!(Missing { rows <= most });
+impl Stateful for Missing {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.count(&mut self.rows, self.most);
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.is_over()
+    }
+}

@@ -1,6 +1,6 @@
 //! Features of the implied volatility surface, day by day.
 
-use super::feature::{Feature, row_by_row};
+use super::feature::Feature;
 use super::smile::Day;
 use super::state::State;
 
@@ -70,14 +70,17 @@ impl Feature<Vec<Day>> for Surface {
         }
     }
 
-    fn over(&self, state: &mut State, days: &Vec<Day>) -> Vec<Vec<f64>> {
-        row_by_row(days, |day, out: &mut [f64; 1]| self.update(state, day, out))
+    fn write(&self, state: &mut State, days: &Vec<Day>, columns: &mut [&mut [f64]]) {
+        for (day, out) in days.iter().zip(columns.iter_mut().flat_map(|column| column.iter_mut())) {
+            *out = self.value(state, day).unwrap_or(f64::NAN);
+        }
     }
 }
 
 impl Surface {
-    fn update(&self, state: &mut State, day: &Day, out: &mut [f64; 1]) {
-        out[0] = match *self {
+    /// The value on a day; `None` during the warm-up and without a price.
+    fn value(&self, state: &mut State, day: &Day) -> Option<f64> {
+        Some(match *self {
             Self::AtTheMoney { days } => day.at_the_money(years(days)),
             Self::Skew { days } => day.skew(years(days)),
             Self::TermSlope { short, long } => day.at_the_money(years(long)) - day.at_the_money(years(short)),
@@ -87,7 +90,7 @@ impl Surface {
                 days_a_year,
             } => {
                 if !(day.underlying > 0.0 && day.underlying.is_finite()) {
-                    return;
+                    return None;
                 }
                 let closes = 1 + size(window);
                 let close = match day.date {
@@ -110,12 +113,12 @@ impl Surface {
                         push(&mut window[1..], change * change);
                     }
                 }
-                let Some(squares) = full(&window[1..]) else { return };
+                let squares = full(&window[1..])?;
                 let realised = days_a_year * squares.iter().sum::<f64>() / squares.len() as f64;
                 let implied = day.at_the_money(years(days));
                 implied * implied - realised
             }
-        };
+        })
     }
 }
 

@@ -288,7 +288,10 @@ fn digest<'s, T: Copy + 's, const N: usize>(
     let mut bytes = Vec::new();
     for values in symbols {
         bytes.extend((values.len() as u64).to_le_bytes());
-        bytes.extend(values.iter().flat_map(|&value| bytes_of(value)));
+        bytes.reserve(N * values.len());
+        values
+            .iter()
+            .for_each(|&value| bytes.extend_from_slice(&bytes_of(value)));
     }
     BlobRef::of(&bytes).blob
 }

@@ -1,11 +1,12 @@
 //! Runs features over partitions, in parallel over features, partitions and symbols. Results are memoised by
-//! feature, partition and the states before the partition.
+//! feature, partition and the states before the partition: a memo holds the states after it and names the table
+//! that has the values, which are stored once.
 
-use super::values::{self, Values};
-use crate::numerics::{Feature, State};
-use arrow_array::RecordBatch;
+use super::values::TableStates;
+use crate::numerics::{Feature, Rows, State};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
-use cache::{ArtifactDigest, BlobRef};
+use cache::{ArtifactDigest, BlobRef, Store};
 use datasets::schema::FEATURES;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
@@ -45,7 +46,7 @@ pub(super) struct Contents {
 
 impl Contents {
     /// The digests of the inputs that a feature reads.
-    fn read_by<R>(&self, feature: &dyn Feature<R>) -> Vec<u8> {
+    fn read_by<R: Rows>(&self, feature: &dyn Feature<R>) -> Vec<u8> {
         let names: BTreeSet<&str> = feature.inputs().into_iter().collect();
         names
             .into_iter()
@@ -89,6 +90,11 @@ impl<R> OnceRows<R> {
         *slot = Some(rows.clone());
         Ok(rows)
     }
+
+    /// Frees the rows, which a later use reads again.
+    fn release(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 impl<R> SourcePartition<R> {
@@ -98,31 +104,31 @@ impl<R> SourcePartition<R> {
 }
 
 /// A feature with its key, a text that stands for its settings and version.
-pub(super) struct Named<'a, R> {
+pub(super) struct Named<'a, R: Rows> {
     pub key: String,
     pub feature: &'a dyn Feature<R>,
 }
 
-impl<R> Named<'_, R> {
-    /// The memo of the feature's values in a partition and its states at the end, given the states of the
-    /// partition's symbols at the beginning.
+impl<R: Rows> Named<'_, R> {
+    /// The memo of the feature's states at the end of a partition and of the table with its values, given the
+    /// states of the partition's symbols at the beginning.
     fn memo(&self, partition: &SourcePartition<R>, states: &[State]) -> Memo {
         let states: Vec<u8> = states.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
         let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &states];
         let label = format!("{} {}", partition.key.name(), self.feature.columns().join(" "));
-        Memo::new("features v3", &parts, label)
+        Memo::new("features v4", &parts, label)
     }
 }
 
-/// The memo of a partition's table, keyed by the values of its features.
-fn table_memo<R>(partition: &SourcePartition<R>, features: &[Named<'_, R>], values: &[BlobRef]) -> Memo {
+/// The memo of a partition's table, keyed by the memos of its features.
+fn table_memo<R: Rows>(partition: &SourcePartition<R>, features: &[Named<'_, R>], memos: &[Memo]) -> Memo {
     let mut parts: Vec<&[u8]> = vec![&partition.contents.dates];
     parts.extend(partition.contents.symbols.iter().map(String::as_bytes));
-    for (named, blob) in features.iter().zip(values) {
+    for (named, memo) in features.iter().zip(memos) {
         parts.push(named.key.as_bytes());
-        parts.push(blob.blob.as_bytes());
+        parts.push(memo.key.as_bytes());
     }
-    Memo::new("features table v3", &parts, format!("{} table", partition.key.name()))
+    Memo::new("features table v4", &parts, format!("{} table", partition.key.name()))
 }
 
 /// The indices of partitions, grouped by first date; partitions of the same date have no symbol in common.
@@ -136,7 +142,7 @@ fn by_date<'k>(keys: impl Iterator<Item = &'k PartitionKey>) -> Vec<Vec<usize>> 
 
 /// The cached share of the features, counted as columns by partition. A symbol's columns count as long as the
 /// states before them are cached. `None` stands for a partition whose contents are not cached.
-pub(super) fn share<R>(
+pub(super) fn share<R: Rows>(
     given: &Given<'_>,
     features: &[Named<'_, R>],
     partitions: &[(PartitionKey, Option<SourcePartition<R>>)],
@@ -163,152 +169,273 @@ pub(super) fn share<R>(
                     None => Some(named.feature.start()),
                 })
                 .collect();
-            let cached = match before {
-                Some(before) => given.known(&named.memo(partition, &before))?,
+            let after = match before {
+                Some(before) => {
+                    let memo = named.memo(partition, &before);
+                    let value = given.known(&memo)?;
+                    value
+                        .map(|value| known(given.store, &memo, value, symbols.len()))
+                        .transpose()?
+                        .flatten()
+                }
                 None => None,
             };
-            match cached {
-                Some(blob) => {
-                    share.cached += 1;
-                    let bytes = given.store.blob(blob.blob)?;
-                    for (symbol, values) in symbols.iter().zip(values::decode(&bytes, named.feature)?) {
-                        states.insert(symbol, Some(values.state()));
-                    }
-                }
-                None => states.extend(symbols.iter().map(|symbol| (symbol.as_str(), None))),
-            }
+            share.cached += u64::from(after.is_some());
+            let after = after.map_or(vec![None; symbols.len()], |known| {
+                known.states.into_iter().map(Some).collect()
+            });
+            states.extend(symbols.iter().map(String::as_str).zip(after));
         }
     }
     Ok(share)
+}
+
+/// What the store knows of a feature in a partition.
+struct Known {
+    /// The states of the partition's symbols at its end.
+    states: Vec<State>,
+    /// The table that has the values.
+    table: BlobRef,
+}
+
+/// The value of a feature's memo; `None` if its table is gone.
+fn known(store: &Store, memo: &Memo, value: BlobRef, symbols: usize) -> Result<Option<Known>, StageError> {
+    let found = TableStates::decode(&store.blob(value.blob)?)?;
+    let table = found.table;
+    if !store.has(table) {
+        return Ok(None);
+    }
+    let states = found.of(memo.key, symbols)?;
+    Ok(Some(Known { states, table }))
 }
 
 /// Runs all features over all partitions, and stores the feature table in the same partitions as the source.
 ///
 /// The partitions of a symbol must be in order of date; `load` reads the rows of the partition with a given
 /// index.
-pub(super) fn run<R: Send + Sync>(
+pub(super) fn run<R: Rows + Send + Sync>(
     context: &Context,
     features: &[Named<'_, R>],
     partitions: &[SourcePartition<R>],
     meta: Value,
     load: impl Fn(usize) -> Result<Vec<Series<R>>, StageError> + Sync,
 ) -> Result<ArtifactDigest, StageError> {
-    let dates = by_date(partitions.iter().map(|partition| &partition.key));
-    let (done, total) = (AtomicU64::new(0), (partitions.len() * features.len()) as u64);
-    // The values of each feature, by index of the partition.
-    let blobs: Vec<BTreeMap<usize, BlobRef>> = features
-        .par_iter()
-        .map(|named| {
-            let mut states: HashMap<&str, State> = HashMap::new();
-            let mut blobs = BTreeMap::new();
-            for date in &dates {
-                let results: Vec<(usize, BlobRef, Vec<State>)> = date
-                    .par_iter()
-                    .map(|&i| {
-                        context.check_cancelled()?;
-                        let partition = &partitions[i];
-                        let before = |symbol: &String| match states.get(symbol.as_str()) {
-                            Some(state) => state.clone(),
-                            None => named.feature.start(),
-                        };
-                        let before: Vec<State> = partition.contents.symbols.iter().map(before).collect();
-                        let rows = || partition.rows.get(|| load(i));
-                        let (blob, after) = advance(context, named, partition, before, rows)?;
-                        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                        if done % 64 == 0 || done == total {
-                            context.progress(
-                                done,
-                                Some(total),
-                                format!("features {}", partition.key.symbols),
-                            );
-                        }
-                        Ok((i, blob, after))
-                    })
-                    .collect::<Result<_, StageError>>()?;
-                for (i, blob, after) in results {
-                    blobs.insert(i, blob);
-                    let symbols = partitions[i].contents.symbols.iter().map(String::as_str);
-                    states.extend(symbols.zip(after));
+    let (done, total) = (AtomicU64::new(0), partitions.len() as u64);
+    let mut states: Vec<HashMap<&str, State>> = features.iter().map(|_| HashMap::new()).collect();
+    let mut tables: Vec<Option<BlobRef>> = vec![None; partitions.len()];
+    // As many tables as threads are in memory at a time: each is encoded by one thread.
+    let width = rayon::current_num_threads();
+    let mut pending: Vec<Advanced> = Vec::new();
+    let write = |pending: &mut Vec<Advanced>, tables: &mut [Option<BlobRef>]| {
+        let written: Vec<(usize, BlobRef)> = std::mem::take(pending)
+            .into_par_iter()
+            .map(|advanced| {
+                let i = advanced.partition;
+                let rows = || partitions[i].rows.get(|| load(i));
+                let table = advanced.write(context, features, rows)?;
+                partitions[i].rows.release();
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                if done % 16 == 0 || done == total {
+                    let of = format!("features {}", partitions[i].key.symbols);
+                    context.progress(done, Some(total), of);
+                }
+                Ok((i, table))
+            })
+            .collect::<Result<_, StageError>>()?;
+        written.into_iter().for_each(|(i, table)| tables[i] = Some(table));
+        Ok::<_, StageError>(())
+    };
+    for date in by_date(partitions.iter().map(|partition| &partition.key)) {
+        for group in date.chunks(width) {
+            let advanced: Vec<Advanced> = group
+                .par_iter()
+                .map(|&i| Advanced::over(context, features, partitions, i, &states, || load(i)))
+                .collect::<Result<_, StageError>>()?;
+            for advanced in &advanced {
+                let symbols = &partitions[advanced.partition].contents.symbols;
+                for (states, after) in states.iter_mut().zip(&advanced.states) {
+                    states.extend(symbols.iter().map(String::as_str).zip(after.iter().cloned()));
                 }
             }
-            Ok(blobs)
-        })
-        .collect::<Result<_, StageError>>()?;
-    let tables: Vec<Partition> = partitions
-        .par_iter()
-        .enumerate()
-        .map(|(i, partition)| {
-            let values: Vec<BlobRef> = blobs.iter().map(|blobs| blobs[&i]).collect();
-            let blob = context.memo(&table_memo(partition, features, &values), || {
-                assemble(context, &partition.rows.get(|| load(i))?, features, &values)
-            })?;
-            Ok(Partition {
-                key: partition.key.clone(),
-                blob,
-            })
-        })
-        .collect::<Result<_, StageError>>()?;
+            pending.extend(advanced);
+            if pending.len() >= width {
+                write(&mut pending, &mut tables)?;
+            }
+        }
+    }
+    write(&mut pending, &mut tables)?;
+    let of = |(partition, table): (&SourcePartition<R>, Option<BlobRef>)| {
+        let (key, blob) = (partition.key.clone(), table?);
+        Some(Partition { key, blob })
+    };
+    let tables: Vec<Partition> = partitions.iter().zip(tables).filter_map(of).collect();
     dataset::write(&context.store, PortType::Features, meta, tables)
 }
 
-/// Runs a feature over a partition, starting from the states of the partition's symbols. Returns the blob of
-/// the values, and the states afterwards.
-fn advance<R: Send + Sync>(
-    context: &Context,
-    named: &Named<'_, R>,
-    partition: &SourcePartition<R>,
-    before: Vec<State>,
-    rows: impl FnOnce() -> Result<Arc<Vec<Series<R>>>, StageError>,
-) -> Result<(BlobRef, Vec<State>), StageError> {
-    let mut after = None;
-    let blob = context.memo(&named.memo(partition, &before), || {
-        let (states, columns): (Vec<State>, Vec<Vec<Vec<f64>>>) = rows()?
-            .par_iter()
-            .zip(before)
-            .map(|(series, mut state)| {
-                let columns = named.feature.over(&mut state, &series.rows);
-                (state, columns)
-            })
-            .unzip();
-        let bytes = values::encode(&states, &columns);
-        after = Some(states);
-        Ok(bytes)
-    })?;
-    let after = match after {
-        Some(after) => after,
-        None => {
-            let bytes = context.store.blob(blob.blob)?;
-            values::decode(&bytes, named.feature)?
-                .iter()
-                .map(Values::state)
-                .collect()
-        }
-    };
-    Ok((blob, after))
+/// The features of a partition whose table is still to be written.
+struct Advanced {
+    partition: usize,
+    memos: Vec<Memo>,
+    /// The states at the end of the partition, feature by feature.
+    states: Vec<Vec<State>>,
+    /// The table that has each feature's values already, if there is one.
+    known: Vec<Option<BlobRef>>,
+    /// The values of the features that no table has, column by column.
+    columns: Vec<Vec<Vec<f64>>>,
+    /// The memo of the table, and the table, if it is stored.
+    table: (Memo, Option<BlobRef>),
 }
 
-/// The table of a partition as Parquet.
-fn assemble<R>(
+impl Advanced {
+    /// Runs the features over partition `i`, starting from `states`.
+    fn over<R: Rows + Send + Sync>(
+        context: &Context,
+        features: &[Named<'_, R>],
+        partitions: &[SourcePartition<R>],
+        i: usize,
+        states: &[HashMap<&str, State>],
+        load: impl Fn() -> Result<Vec<Series<R>>, StageError> + Sync,
+    ) -> Result<Self, StageError> {
+        context.check_cancelled()?;
+        let (partition, symbols) = (&partitions[i], &partitions[i].contents.symbols);
+        let before = |(named, states): (&Named<'_, R>, &HashMap<&str, State>)| -> Vec<State> {
+            let state = |symbol: &String| states.get(symbol.as_str()).cloned();
+            let of = symbols
+                .iter()
+                .map(|symbol| state(symbol).unwrap_or_else(|| named.feature.start()));
+            of.collect()
+        };
+        let before: Vec<Vec<State>> = features.iter().zip(states).map(before).collect();
+        let of = features.iter().zip(&before);
+        let memos: Vec<Memo> = of.map(|(named, before)| named.memo(partition, before)).collect();
+        let table = table_memo(partition, features, &memos);
+        let stored = context.cached(&table, |table| Ok(Some(table)))?;
+        let all: Vec<(Option<BlobRef>, Vec<State>, Vec<Vec<f64>>)> = features
+            .par_iter()
+            .zip(&memos)
+            .zip(before)
+            .map(|((named, memo), before)| {
+                let found =
+                    context.cached(memo, |value| known(&context.store, memo, value, symbols.len()))?;
+                if let Some(Known { states, table }) = found {
+                    return Ok((Some(table), states, Vec::new()));
+                }
+                let (states, columns) = values(named.feature, &partition.rows.get(&load)?, before);
+                Ok((None, states, columns))
+            })
+            .collect::<Result<_, StageError>>()?;
+        let mut advanced = Self {
+            partition: i,
+            memos,
+            states: Vec::new(),
+            known: Vec::new(),
+            columns: Vec::new(),
+            table: (table, stored),
+        };
+        for (known, states, columns) in all {
+            advanced.known.push(known);
+            advanced.states.push(states);
+            advanced.columns.push(columns);
+        }
+        Ok(advanced)
+    }
+
+    /// Stores the table and the memos. Returns the table.
+    fn write<R: Rows>(
+        self,
+        context: &Context,
+        features: &[Named<'_, R>],
+        rows: impl FnOnce() -> Result<Arc<Vec<Series<R>>>, StageError>,
+    ) -> Result<BlobRef, StageError> {
+        let (memo, stored) = self.table;
+        let table = match stored {
+            Some(table) if self.known.iter().all(Option::is_some) => return Ok(table),
+            Some(table) => table,
+            None => context.compute_memo(&memo, || {
+                assemble(context, &rows()?, features, &self.known, self.columns)
+            })?,
+        };
+        let keys = self.memos.iter().map(|memo| memo.key);
+        let states = keys.zip(self.states).collect();
+        let bytes = TableStates { table, states }.encode();
+        let value = context.store.put(&bytes)?;
+        for (memo, known) in self.memos.iter().zip(&self.known) {
+            match known {
+                // The newest table has it, too, and is the likeliest to stay.
+                Some(_) => context.store.put_memo(memo.key, value)?,
+                None => drop(context.compute_memo(memo, || Ok(bytes.clone()))?),
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// The values of a feature, column by column, and the states of the symbols afterwards.
+fn values<R: Rows + Send + Sync>(
+    feature: &dyn Feature<R>,
+    rows: &[Series<R>],
+    before: Vec<State>,
+) -> (Vec<State>, Vec<Vec<f64>>) {
+    let total = rows.iter().map(|series| series.times.len()).sum();
+    let mut columns = vec![vec![0.0; total]; feature.columns().len()];
+    let mut rest: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+    let parts: Vec<Vec<&mut [f64]>> = rows
+        .iter()
+        .map(|series| {
+            let part = rest.iter_mut().map(|rest| {
+                let (part, after) = std::mem::take(rest).split_at_mut(series.times.len());
+                *rest = after;
+                part
+            });
+            part.collect()
+        })
+        .collect();
+    let states = rows
+        .par_iter()
+        .zip(before)
+        .zip(parts)
+        .with_min_len(16)
+        .map(|((series, mut state), mut part)| {
+            feature.write(&mut state, &series.rows, &mut part);
+            state
+        })
+        .collect();
+    (states, columns)
+}
+
+/// The table of a partition as Parquet: the columns that were computed, and the others from the tables that
+/// have them.
+fn assemble<R: Rows>(
     context: &Context,
     rows: &[Series<R>],
     features: &[Named<'_, R>],
-    values: &[BlobRef],
+    known: &[Option<BlobRef>],
+    columns: Vec<Vec<Vec<f64>>>,
 ) -> Result<Vec<u8>, StageError> {
     let symbols = rows
         .iter()
         .flat_map(|series| std::iter::repeat_n(series.symbol.as_str(), series.times.len()));
     let times = rows.iter().flat_map(|series| &series.times).copied();
     let (mut fields, mut arrays) = table::feature_keys(symbols, times);
-    for (named, blob) in features.iter().zip(values) {
-        let bytes = context.store.blob(blob.blob)?;
-        let values = values::decode(&bytes, named.feature)?;
-        for (k, name) in named.feature.columns().into_iter().enumerate() {
-            fields.push(Field::new(name, DataType::Float64, true));
-            let column = values.iter().flat_map(|values| values.column(k)).collect();
-            arrays.push(Arc::new(table::nullable_of(column)));
+    for ((named, known), columns) in features.iter().zip(known).zip(columns) {
+        let names = named.feature.columns();
+        fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
+        match known {
+            Some(known) => {
+                let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
+                let stored = table::columns_from_parquet(context.store.blob(known.blob)?, &wanted)?;
+                for name in wanted {
+                    arrays.push(Arc::new(table::floats(&stored, name)?.clone()));
+                }
+            }
+            None => arrays.extend(
+                columns
+                    .into_iter()
+                    .map(|column| Arc::new(table::nullable_of(column)) as ArrayRef),
+            ),
         }
     }
-    table::to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    table::plain_to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 
 /// The key of a feature: its version and its settings.

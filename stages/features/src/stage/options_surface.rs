@@ -72,7 +72,7 @@ pub struct OptionsSurface;
 impl StageKind for OptionsSurface {
     type Config = OptionsSurfaceConfig;
     const NAME: &'static str = "features/options_surface";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "implied volatility at the money by maturity, skew, term slope and variance risk premium of a chain";
     const PORTS: Ports = Ports {

@@ -1,103 +1,112 @@
-//! Serialisation of a feature's values in a partition: for each symbol, the state at the end of the partition
-//! and the columns.
+//! Serialisation of what a partition's table leaves for later runs: the table, and for each feature the states
+//! of the symbols at the end of the partition.
 
-use crate::numerics::{Feature, State};
+use crate::numerics::State;
+use cache::{BlobDigest, BlobRef, MemoKey};
 use stages_core::StageError;
 
-/// The values of one symbol, borrowed from the bytes of a memo.
-pub(super) struct Values<'a> {
-    state: &'a [[u8; 8]],
-    columns: &'a [[u8; 8]],
-    rows: usize,
+/// A partition's table, and the states of each feature's symbols at its end, by the key of the feature's memo.
+#[derive(Debug, PartialEq)]
+pub(super) struct TableStates {
+    pub table: BlobRef,
+    pub states: Vec<(MemoKey, Vec<State>)>,
 }
 
-fn numbers(bytes: &[[u8; 8]]) -> impl Iterator<Item = f64> {
-    bytes.iter().map(|bytes| f64::from_le_bytes(*bytes))
-}
-
-impl<'a> Values<'a> {
-    /// The state at the end of the partition.
-    pub(super) fn state(&self) -> State {
-        numbers(self.state).collect()
-    }
-
-    /// The values of column `k`.
-    pub(super) fn column(&self, k: usize) -> impl Iterator<Item = f64> + use<'a> {
-        numbers(&self.columns[k * self.rows..][..self.rows])
-    }
-}
-
-/// Serialises the states and columns of each symbol: the length of the state, the number of rows, the state,
-/// and the columns one after another.
-pub(super) fn encode(states: &[State], columns: &[Vec<Vec<f64>>]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (state, columns) in states.iter().zip(columns) {
-        let rows = columns.first().map_or(0, Vec::len);
-        for count in [state.len(), rows] {
-            bytes.extend((count as u64).to_le_bytes());
+impl TableStates {
+    /// The states as bytes: digest and size of the table; then for each feature the key, the number of symbols,
+    /// and for each symbol the length of its state and the state.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.table.blob.as_bytes().to_vec();
+        bytes.extend(self.table.size.to_le_bytes());
+        for (key, states) in &self.states {
+            bytes.extend(key.as_bytes());
+            bytes.extend((states.len() as u64).to_le_bytes());
+            for state in states {
+                bytes.extend((state.len() as u64).to_le_bytes());
+                bytes.extend(state.iter().flat_map(|value| value.to_le_bytes()));
+            }
         }
-        for value in state.iter().chain(columns.iter().flatten()) {
-            bytes.extend(value.to_le_bytes());
-        }
+        bytes
     }
-    bytes
-}
 
-/// Decodes the output of [`encode`]: the values of each symbol.
-pub(super) fn decode<'a, R>(
-    bytes: &'a [u8],
-    feature: &dyn Feature<R>,
-) -> Result<Vec<Values<'a>>, StageError> {
-    let width = feature.columns().len();
-    let mut rest = match bytes.as_chunks::<8>() {
-        (words, []) => words,
-        _ => return Err(damaged()),
-    };
-    let mut values = Vec::new();
-    while !rest.is_empty() {
-        let mut take = |n: usize| -> Result<&'a [[u8; 8]], StageError> {
-            let (taken, left) = rest.split_at_checked(n).ok_or_else(damaged)?;
-            rest = left;
-            Ok(taken)
+    /// Reads the output of [`TableStates::encode`].
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, StageError> {
+        let (words, []) = bytes.as_chunks::<8>() else {
+            return Err(damaged());
         };
-        let counts = take(2)?;
-        let count = |i: usize| usize::try_from(u64::from_le_bytes(counts[i])).map_err(|_| damaged());
-        let (state, rows) = (count(0)?, count(1)?);
-        values.push(Values {
-            state: take(state)?,
-            columns: take(rows.checked_mul(width).ok_or_else(damaged)?)?,
-            rows,
-        });
+        let mut words = Words(words);
+        let blob = BlobDigest::from_bytes(words.digest()?);
+        let size = u64::from_le_bytes(words.take(1)?[0]);
+        let mut states = Vec::new();
+        while !words.0.is_empty() {
+            let key = MemoKey::from_bytes(words.digest()?);
+            let of_feature = (0..words.count()?).map(|_| {
+                let length = words.count()?;
+                let state = words.take(length)?.iter();
+                Ok(state.map(|word| f64::from_le_bytes(*word)).collect())
+            });
+            states.push((key, of_feature.collect::<Result<_, StageError>>()?));
+        }
+        Ok(Self {
+            table: BlobRef { blob, size },
+            states,
+        })
     }
-    Ok(values)
+
+    /// The states of the feature with this memo, one for each of `symbols` symbols.
+    pub(super) fn of(self, key: MemoKey, symbols: usize) -> Result<Vec<State>, StageError> {
+        let mut states = self.states.into_iter();
+        states
+            .find(|(found, states)| *found == key && states.len() == symbols)
+            .map(|(_, states)| states)
+            .ok_or_else(damaged)
+    }
+}
+
+/// The words of a memo that are still to be read.
+struct Words<'a>(&'a [[u8; 8]]);
+
+impl<'a> Words<'a> {
+    fn take(&mut self, n: usize) -> Result<&'a [[u8; 8]], StageError> {
+        let (taken, rest) = self.0.split_at_checked(n).ok_or_else(damaged)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn count(&mut self) -> Result<usize, StageError> {
+        usize::try_from(u64::from_le_bytes(self.take(1)?[0])).map_err(|_| damaged())
+    }
+
+    fn digest(&mut self) -> Result<[u8; 32], StageError> {
+        <[u8; 32]>::try_from(self.take(4)?.as_flattened()).map_err(|_| damaged())
+    }
 }
 
 fn damaged() -> StageError {
-    StageError::new("a memo of feature values is damaged")
+    StageError::new("a memo of the states of features is damaged")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::numerics::indicators::{Convention, Indicator};
 
     #[test]
     fn bytes_round_trip() {
-        let feature = Indicator::Dm(3).by(Convention::Talib).unwrap();
-        let states = [vec![1.0, f64::NAN], Vec::new()];
-        let columns = [vec![vec![1.5, -0.0], vec![2.0, 3.0]], vec![Vec::new(), Vec::new()]];
-        let bytes = encode(&states, &columns);
-        let values = decode(&bytes, &feature).unwrap();
-        for ((values, state), columns) in values.iter().zip(&states).zip(&columns) {
-            let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect::<Vec<_>>();
-            assert_eq!(bits(values.state()), bits(state.clone()));
-            for (k, column) in columns.iter().enumerate() {
-                assert_eq!(bits(values.column(k).collect()), bits(column.clone()));
-            }
+        let keys = [1, 2].map(|byte| MemoKey::from_bytes([byte; 32]));
+        let states = TableStates {
+            table: BlobRef::of(b"table"),
+            states: vec![
+                (keys[0], vec![vec![1.0, -0.0], Vec::new()]),
+                (keys[1], vec![vec![f64::INFINITY]]),
+            ],
+        };
+        let bytes = states.encode();
+        assert_eq!(TableStates::decode(&bytes).unwrap(), states);
+        for cut in [1, 8, 32, 40 + 33, bytes.len() - 8, bytes.len() - 1] {
+            assert!(TableStates::decode(&bytes[..cut]).is_err(), "{cut}");
         }
-        assert_eq!(values.len(), 2);
-        for cut in [1, 8, 16, bytes.len() - 40, bytes.len() - 1] {
-            assert!(decode(&bytes[..cut], &feature).is_err(), "{cut}");
-        }
+        assert!(TableStates::decode(&bytes).unwrap().of(keys[1], 2).is_err());
+        let last = TableStates::decode(&bytes).unwrap().of(keys[1], 1).unwrap();
+        assert_eq!(last, [[f64::INFINITY]]);
     }
 }

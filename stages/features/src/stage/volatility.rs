@@ -53,7 +53,7 @@ pub struct Volatility;
 impl StageKind for Volatility {
     type Config = VolatilityConfig;
     const NAME: &'static str = "features/volatility";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN, ACTIONS_IN],

@@ -3,7 +3,7 @@
 use crate::numerics::aggregate::{Sum, windowed};
 use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, Scratch, map, scan};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
-use crate::numerics::state::{Missing, Stateful, state};
+use crate::numerics::state::{Missing, StateVisitor, Stateful, state};
 
 /// The simple moving average of `n` values.
 pub(super) fn simple(n: usize) -> impl Kernel<1, 1> {
@@ -21,7 +21,17 @@ pub(super) struct Exponential {
     keep: f64,
 }
 
-state!(Exponential { average, missing <= n });
+impl Stateful for Exponential {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.average);
+        visitor.count(&mut self.missing, self.n);
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.missing == 0
+    }
+}
 
 impl Exponential {
     pub(super) fn new(n: usize) -> Self {
@@ -67,17 +77,88 @@ impl Recurrence<1, 1> for Exponential {
     }
 }
 
-/// A cascade of `N` exponential averages, each over the output of the previous one.
-fn cascade<const N: usize>(n: usize) -> impl Recurrence<1, N> {
-    let averages: [Exponential; N] = std::array::from_fn(|_| Exponential::new(n));
-    scan(averages, |averages, [mut value]: [f64; 1]| {
-        let mut values = [0.0; N];
-        for (average, out) in averages.iter_mut().zip(&mut values) {
-            value = average.add(value)?;
-            *out = value;
+/// A cascade of `N` exponential averages, each over the output of the previous one. They share their weight,
+/// and so a register.
+#[derive(Clone, Debug)]
+struct Cascade<const N: usize> {
+    averages: [f64; N],
+    /// The number of rows seen, at most one more than the warm-up.
+    seen: usize,
+    n: usize,
+    keep: f64,
+}
+
+impl<const N: usize> Stateful for Cascade<N> {
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.averages);
+        let most = self.warm_up() + 1;
+        visitor.count(&mut self.seen, most);
+    }
+
+    #[inline(always)]
+    fn is_settled(&self) -> bool {
+        self.seen > self.warm_up()
+    }
+}
+
+fn cascade<const N: usize>(n: usize) -> Cascade<N> {
+    let Exponential { keep, .. } = Exponential::new(n);
+    let (averages, seen) = ([0.0; N], 0);
+    Cascade {
+        averages,
+        seen,
+        n,
+        keep,
+    }
+}
+
+impl<const N: usize> Cascade<N> {
+    /// The number of rows before the last average is known.
+    #[inline(always)]
+    fn warm_up(&self) -> usize {
+        N * (self.n - 1)
+    }
+
+    /// Adds a value during the warm-up. By value, since a cascade with an address does not stay in registers.
+    #[cold]
+    fn warmed_up(mut self, mut value: f64) -> (Self, Option<[f64; N]>) {
+        let row = self.seen;
+        self.seen += 1;
+        for k in 0..N {
+            let average = &mut self.averages[k];
+            // The seed is the mean of the first `n` outputs of the average before.
+            let end = (k + 1) * (self.n - 1);
+            if row > end {
+                *average = self.keep.mul_add(*average, (1.0 - self.keep) * value);
+            } else {
+                *average += value;
+                if row < end {
+                    return (self, None);
+                }
+                *average /= self.n as f64;
+            }
+            value = *average;
         }
-        Some(values)
-    })
+        let values = self.averages;
+        (self, Some(values))
+    }
+}
+
+impl<const N: usize> Recurrence<1, N> for Cascade<N> {
+    #[inline(always)]
+    fn next(&mut self, [mut value]: [f64; 1]) -> Option<[f64; N]> {
+        let take = 1.0 - self.keep;
+        if !self.is_settled() {
+            let (cascade, values) = self.clone().warmed_up(value);
+            *self = cascade;
+            return values;
+        }
+        for average in &mut self.averages {
+            *average = self.keep.mul_add(*average, take * value);
+            value = *average;
+        }
+        Some(self.averages)
+    }
 }
 
 /// The double exponential moving average (P. G. Mulloy, 1994), which lags less than `a`: `2 a - a(a)`.
@@ -99,8 +180,12 @@ pub(super) fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
     let c2 = 3.0 * (v2 - c1);
     let c3 = -6.0 * v2 - 3.0 * (v - c1);
     let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
-    map(cascade::<6>(n), move |[.., third, fourth, fifth, sixth]: [f64; 6]| {
-        [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third]
+    // Two cascades of three, which stay in registers.
+    let state = (cascade::<3>(n), cascade::<3>(n));
+    scan(state, move |(first, second), row: [f64; 1]| {
+        let [.., third] = first.next(row)?;
+        let [fourth, fifth, sixth] = second.next([third])?;
+        Some([c1 * sixth + c2 * fifth + c3 * fourth + c4 * third])
     })
 }
 

@@ -111,7 +111,6 @@ const SQUARE: Scale = Scale::Power(2);
 const VOLUME: Scale = Scale::Power(-1);
 
 const CLOSE: [Column; 1] = [Column::Close];
-const CLOSES: [Column; 2] = [Column::Close, Column::Close];
 const CV: [Column; 2] = [Column::Close, Column::Volume];
 const HL: [Column; 2] = [Column::High, Column::Low];
 const HLC: [Column; 3] = [Column::High, Column::Low, Column::Close];
@@ -182,7 +181,7 @@ impl Indicator {
             }
             Self::Max(n) => row("max", [n], 2, PRICE, CLOSE, move || momentum::extreme::<Maximum>(n)),
             Self::Min(n) => row("min", [n], 2, PRICE, CLOSE, move || momentum::extreme::<Minimum>(n)),
-            Self::Midpoint(n) => row("midpoint", [n], 2, PRICE, CLOSES, move || momentum::middle(n)),
+            Self::Midpoint(n) => row("midpoint", [n], 2, PRICE, CLOSE, move || momentum::middle(n)),
             Self::Midprice(n) => row("midprice", [n], 2, PRICE, HL, move || momentum::middle(n)),
             Self::Trange => row("trange", [], 1, PRICE, HLC, directional::true_ranges),
             Self::Atr(n) => row("atr", [n], 1, PRICE, HLC, move || directional::atr(n))
@@ -371,7 +370,9 @@ mod tests {
                 .into_iter()
                 .map(|instructions| {
                     let (mut state, bars) = (defined.start(), &bars);
-                    let columns = defined.kernel().run(&mut state, bars, instructions);
+                    let mut columns = vec![vec![0.0; bars.close.len()]; defined.names().len()];
+                    let mut slices: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
+                    defined.kernel().run(&mut state, bars, &mut slices, instructions);
                     let bits =
                         |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
                     (

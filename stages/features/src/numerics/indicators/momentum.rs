@@ -180,6 +180,7 @@ pub(super) fn ultimate(mut periods: [usize; 3]) -> impl Kernel<3, 1> {
         periods,
         sums: [[0.0; 2]; 3],
         begun: false,
+        windows: Default::default(),
     };
     Chain::<_, _, 2>::new(parts, shares)
 }
@@ -193,6 +194,8 @@ struct Ultimate {
     /// The running sums of buying pressure and true range for each period.
     sums: [[f64; 2]; 3],
     begun: bool,
+    /// The sums at the rows of a block.
+    windows: [[Vec<f64>; 2]; 3],
 }
 
 state!(Ultimate {
@@ -221,14 +224,34 @@ impl Kernel<2, 1> for Ultimate {
                 }
             }
         }
+        for window in self.windows.as_flattened_mut() {
+            window.resize(rows, 0.0);
+        }
+        let windows = self.windows.each_mut();
+        let windows = windows.map(|window| window.each_mut().map(|sums| &mut sums[..count]));
+        let new = parts.map(|part| &part[most - 1..][..count]);
+        let old = self.periods.map(|n| parts.map(|part| &part[most - n..][..count]));
+        let mut sums = self.sums;
+        for i in 0..count {
+            for p in 0..3 {
+                for k in 0..2 {
+                    let window = sums[p][k] + new[k][i];
+                    windows[p][k][i] = window;
+                    sums[p][k] = window - old[p][k][i];
+                }
+            }
+        }
+        self.sums = sums;
+        // The divisions apart, as vectors.
+        let windows = self
+            .windows
+            .each_ref()
+            .map(|window| window.each_ref().map(|sums| &sums[..count]));
         for (i, out) in out[rows - count..].iter_mut().enumerate() {
-            let new = part(most - 1 + i);
             let mut weighted = 0.0;
-            for ((sum, n), weight) in self.sums.iter_mut().zip(self.periods).zip([4.0, 2.0, 1.0]) {
-                let window = [sum[0] + new[0], sum[1] + new[1]];
-                let old = part(most - n + i);
-                *sum = [window[0] - old[0], window[1] - old[1]];
-                weighted += weight * if window[1] == 0.0 { 0.0 } else { window[0] / window[1] };
+            for ([pressure, range], weight) in windows.iter().zip([4.0, 2.0, 1.0]) {
+                let share = pressure[i] / range[i];
+                weighted += weight * if range[i] == 0.0 { 0.0 } else { share };
             }
             *out = weighted * (100.0 / 7.0);
         }
@@ -245,9 +268,12 @@ pub(super) fn balance() -> impl Recurrence<4, 1> {
     })
 }
 
-/// The midpoint of the highest and the lowest value of `n` bars.
-pub(super) fn middle(n: usize) -> impl Kernel<2, 1> {
-    windowed::<Extremes, _, 2, 2>(n, |[high, low]: [f64; 2], _: [f64; 2]| [(high + low) / 2.0])
+/// The midpoint of the highest value of the first and the lowest of the last column of `n` bars.
+pub(super) fn middle<const K: usize>(n: usize) -> impl Kernel<K, 1>
+where
+    Extremes: Aggregate<K, 2>,
+{
+    windowed::<Extremes, _, K, 2>(n, |[high, low]: [f64; 2], _: [f64; K]| [(high + low) / 2.0])
 }
 
 /// The greatest or the least of `n` values.

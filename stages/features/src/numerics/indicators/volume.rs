@@ -42,32 +42,41 @@ pub(super) fn on_balance() -> impl Recurrence<2, 1> {
     )
 }
 
-/// The accumulation/distribution line (M. Chaikin): the running sum of volume times the position of the close
-/// within the bar.
-pub(super) fn accumulation() -> impl Recurrence<4, 1> {
-    scan(0.0, |sum, [high, low, close, volume]: [f64; 4]| {
+/// The volume of each bar times the position of the close within the bar, from -1 to 1.
+fn flows() -> impl Kernel<4, 1> {
+    scan((), |(), [high, low, close, volume]: [f64; 4]| {
         let range = high - low;
         let moved = (((close - low) - (high - close)) / range) * volume;
-        *sum += if range > 0.0 { moved } else { 0.0 };
-        Some([*sum])
+        Some([if range > 0.0 { moved } else { 0.0 }])
     })
+}
+
+/// The accumulation/distribution line (M. Chaikin): the running sum of volume times the position of the close
+/// within the bar.
+pub(super) fn accumulation() -> impl Kernel<4, 1> {
+    let line = scan(0.0, |line, [flow]: [f64; 1]| {
+        *line += flow;
+        Some([*line])
+    });
+    Chain::<_, _, 1>::new(flows(), line)
 }
 
 /// Chaikin's oscillator: the fast less the slow exponential average of the accumulation/distribution line,
 /// both seeded with its first value.
-pub(super) fn chaikin(periods: [usize; 2]) -> impl Recurrence<4, 1> {
+pub(super) fn chaikin(periods: [usize; 2]) -> impl Kernel<4, 1> {
     // The weight of a new value in each average.
     let take = periods.map(|n| 2.0 / (n as f64 + 1.0));
     let most = periods[0].max(periods[1]);
-    let state = (accumulation(), [0.0; 2], false, Missing::new(most - 1, most));
-    scan(state, move |(line, averages, begun, missing), bar: [f64; 4]| {
-        let [line] = line.next(bar)?;
+    let state = (0.0, [0.0; 2], false, Missing::new(most - 1, most));
+    let oscillator = scan(state, move |(line, averages, begun, missing), [flow]: [f64; 1]| {
+        *line += flow;
         if !*begun {
-            (*averages, *begun) = ([line; 2], true);
+            (*averages, *begun) = ([*line; 2], true);
         }
         for (average, take) in averages.iter_mut().zip(take) {
-            *average = (1.0 - take).mul_add(*average, take * line);
+            *average = (1.0 - take).mul_add(*average, take * *line);
         }
         (!missing.next()).then_some([averages[0] - averages[1]])
-    })
+    });
+    Chain::<_, _, 1>::new(flows(), oscillator)
 }
