@@ -183,7 +183,10 @@ class Built(unittest.TestCase):
         packages = "--include=python3,python3-venv,python3-pip"
         subprocess.run(["debootstrap", "--variant=minbase", packages, "stable", root], check=True, stdout=subprocess.DEVNULL)
         shutil.copytree(self.dist, root / "dist")
-        shutil.copy("/etc/resolv.conf", root / "etc")
+        # The network as this machine has it.
+        certificates = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
+        for file in (Path("/etc/resolv.conf"), certificates):
+            shutil.copy(file, root / "etc")
         self.assertEqual(self.inside(root, "sh", "-c", "command -v cc gcc clang cargo").returncode, 1)
         self.ok(self.inside(root, "sh", "/dist/install.sh", PREFIX="/usr/local"))
         self.assertIn("evaluation", self.ok(self.inside(root, "runner", *QUICK)))
@@ -191,7 +194,8 @@ class Built(unittest.TestCase):
         self.ok(self.inside(root, "rm", "/usr/local/bin/runner"))
         self.ok(self.inside(root, "python3", "-m", "venv", "/venv"))
         (wheel,) = self.dist.glob(f"runner-*_{platform.machine()}.whl")
-        self.ok(self.inside(root, "/venv/bin/pip", "install", "-q", f"/dist/{wheel.name}"))
+        pip = partial(self.inside, root, "/venv/bin/pip", PIP_CERT=f"/etc/{certificates.name}")
+        self.ok(pip("install", "-q", f"/dist/{wheel.name}"))
         code = "import gymnasium, runner; print('runner/Options-v0' in gymnasium.registry)"
         self.assertEqual(self.ok(self.inside(root, "/venv/bin/python", "-c", code)), "True\n")
         self.assertIn("evaluation", self.ok(self.inside(root, "/venv/bin/runner", *QUICK)))

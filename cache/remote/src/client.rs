@@ -173,8 +173,8 @@ impl Client {
         self.warnings.add(UNAVAILABLE, || {
             format!(
                 "the remote {} is unavailable: {}\n   hint: results are computed and stored locally; check \
-                 its URL, the network \
-                 and the credentials in the environment, or ignore it with `--no-remote`",
+                 its URL, the network, this machine's certificates and the credentials in the environment, \
+                 or ignore it with `--no-remote`",
                 self.name,
                 self.redact(message)
             )

@@ -19,7 +19,7 @@ use cache::ArtifactDigest;
 use datasets::{Date, SnapshotTime};
 use made::add_act;
 use recorded::Recorded;
-use runner_engine::{Collected, Control, Failure, Options, Progress, exit, text};
+use runner_engine::{Collected, Control, Failure, Options, Progress, exit, no_temporary_directory, text};
 use runner_history::named::{self, Named};
 use runner_history::{Archive, Run, StageRun};
 use runner_pipeline::Pipeline;
@@ -173,8 +173,7 @@ pub fn decide(
         Some(_) => None,
         None => dates(&archive.store, &trained_env, Split::Train)?.map(|(_, last)| last),
     };
-    let logs =
-        tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let logs = tempfile::tempdir().map_err(no_temporary_directory)?;
     let runs = Stages {
         acting,
         logs: logs.path(),

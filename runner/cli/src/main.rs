@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+/// musl's own allocator takes one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     ExitCode::from(runner::main())
 }

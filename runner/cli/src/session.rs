@@ -4,7 +4,7 @@ use crate::config;
 use crate::home;
 use cache::Store;
 use cache_remote::{Remote, RemoteSettings, SourceFiles, Timing};
-use runner_engine::Failure;
+use runner_engine::{Failure, no_temporary_directory};
 use runner_history::Archive;
 use runner_report::reporter::Verbosity;
 use std::collections::BTreeMap;
@@ -112,5 +112,5 @@ pub(crate) fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
 
 /// A directory that is removed when it is dropped.
 pub(crate) fn temporary_directory() -> Result<TempDir, Failure> {
-    tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))
+    tempfile::tempdir().map_err(no_temporary_directory)
 }

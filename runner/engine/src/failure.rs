@@ -70,6 +70,12 @@ pub fn no_thread(err: io::Error) -> Failure {
     Failure::caused("cannot start a thread", &err).hint(THREADS_LIMITED)
 }
 
+/// The failure to create a temporary directory.
+pub fn no_temporary_directory(err: io::Error) -> Failure {
+    let hint = "create the directory for temporary files, or set `TMPDIR` to one that can be written";
+    Failure::caused("cannot create a temporary directory", &err).hint(hint)
+}
+
 /// The hint where a thread cannot be started.
 pub(crate) const THREADS_LIMITED: &str =
     "memory or the number of processes may be limited here: see `ulimit -a`";

@@ -38,7 +38,7 @@ pub use collect::{Collected, Made, Progress};
 pub use cost::CostWarning;
 pub use event::{DecisionEvent, Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, stamp, timestamp};
 pub use explain::{Nearest, Parts};
-pub use failure::{Failure, no_thread};
+pub use failure::{Failure, no_temporary_directory, no_thread};
 pub use grow::{Ended, Grow, Growth};
 pub use options::{Control, Options, Past, Run};
 pub use plan::{Planned, PlannedJob, Prediction, plan};

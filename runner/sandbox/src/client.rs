@@ -16,12 +16,15 @@ use std::time::Duration;
 /// The maximum number of idle supervisors, which wait for their next program.
 const IDLE: usize = 64;
 
-/// The path of this program, even if its file is replaced meanwhile.
+/// The path of this program, on Linux even if its file is replaced meanwhile.
+///
+/// # Errors
+/// If the system does not report it, as on Linux without `/proc`.
 pub fn this_program() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") {
-        Ok("/proc/self/exe".into())
-    } else {
-        std::env::current_exe()
+    let link = Path::new("/proc/self/exe");
+    match link.exists() {
+        true => Ok(link.to_owned()),
+        false => std::env::current_exe(),
     }
 }
 
@@ -57,6 +60,9 @@ impl Client {
     /// which may hold credentials, the server inherits nothing; it is only passed the path of its `home`.
     pub fn start(program: &Path, home: &Path) -> io::Result<Self> {
         let (ours, theirs) = pair()?;
+        if !Path::new("/dev/null").exists() {
+            return Err(io::Error::other("`/dev/null` does not exist"));
+        }
         let child = Command::new(program)
             .arg0("runner")
             .arg(SANDBOX)

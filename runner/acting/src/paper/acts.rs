@@ -7,7 +7,7 @@ use crate::recorded::Recorded;
 use crate::{GivenAccount, Settings, Stages, Trained, find_policy, origin, refused};
 use cache::{Artifact, ArtifactDigest};
 use datasets::{Date, SnapshotTime};
-use runner_engine::Failure;
+use runner_engine::{Failure, no_temporary_directory};
 use runner_history::paper::StandIn;
 use runner_history::policies::{Pick, PolicyRef};
 use runner_pipeline::Work;
@@ -127,8 +127,7 @@ impl Papers<'_> {
         progress: Told<'_, '_>,
     ) -> Result<(ArtifactDigest, Artifact, Vec<String>), Failure> {
         let until = SnapshotTime::of_day(until);
-        let logs = tempfile::tempdir()
-            .map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+        let logs = tempfile::tempdir().map_err(no_temporary_directory)?;
         let stages = Stages {
             acting: self.acting,
             logs: logs.path(),

@@ -8,7 +8,7 @@ use clap::Args;
 use runner_engine::{Failure, exit, text};
 use runner_sandbox::{Isolated, machine_memory, probe};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 mod on_executor;
 
@@ -54,6 +54,15 @@ pub(crate) fn doctor(session: &Session, args: &DoctorArgs) -> Result<u8, Failure
         .then(|| "a debug build is many times slower: build with `--release`".to_owned());
     let build = if cfg!(debug_assertions) { "debug" } else { "release" };
     add("build", build.to_owned(), debug);
+    let absent = absent();
+    let names = absent.iter().map(|(path, _)| format!("no `{}`", path.display()));
+    let names = names.reduce(|all, name| format!("{all}, {name}"));
+    let remedies = absent.iter().map(|(_, remedy)| (*remedy).to_owned());
+    let remedies = remedies.reduce(|all, remedy| format!("{all}; {remedy}"));
+    let problem = remedies.map(|remedies| format!("runs need it: {remedies}"));
+    add("root directory", names.unwrap_or("complete".to_owned()), problem);
+    // If true, nothing can run.
+    let mut fatal = absent.iter().any(|(path, _)| path.starts_with("/proc"));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     add("cores", cores.to_string(), None);
     let set = stages_numerics::dispatch::InstructionSet::detect();
@@ -118,14 +127,12 @@ pub(crate) fn doctor(session: &Session, args: &DoctorArgs) -> Result<u8, Failure
         "less than 5 GiB: free some (`runner cache gc`), or set RUNNER_HOME to another disk".to_owned()
     });
     add("free disk", free.map_or_else(unknown, text::size), low);
-    // If set, nothing can run.
-    let mut fatal = false;
     if home.is_dir() {
         let (value, problem) = match writable(&home) {
             Ok(()) => ("can be written".to_owned(), None),
             Err(failure) => ("cannot be used".to_owned(), Some(failure.to_string())),
         };
-        fatal = problem.is_some();
+        fatal |= problem.is_some();
         add("store", value, problem);
     }
     show(session, &findings)?;
@@ -153,6 +160,17 @@ fn show(session: &Session, findings: &[Finding]) -> Result<(), Failure> {
         }
         output::print(&out)
     }
+}
+
+/// What runs need and a bare root directory lacks, and how to add it.
+fn absent() -> Vec<(PathBuf, &'static str)> {
+    let mut needed = vec![(std::env::temp_dir(), "create it, or set TMPDIR to another directory")];
+    if cfg!(target_os = "linux") {
+        needed.push(("/proc/self/exe".into(), "`mount -t proc proc /proc`"));
+        needed.push(("/dev/null".into(), "`mknod -m 666 /dev/null c 1 3`"));
+    }
+    needed.retain(|(path, _)| !path.exists());
+    needed
 }
 
 /// The free bytes on the disk of a directory for users other than root.
