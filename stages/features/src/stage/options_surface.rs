@@ -287,6 +287,20 @@ fn unlike() -> StageError {
     .hint("connect to `greeks` the output of a stage that takes this very chain")
 }
 
+/// The columns of the chain that smiles are made of.
+const CHAIN_COLUMNS: [&str; 10] = [
+    "date",
+    SNAPSHOT.name,
+    "expiry",
+    "root",
+    "call",
+    "strike",
+    "implied_volatility",
+    "underlying",
+    "forward",
+    "years",
+];
+
 fn smiles(
     chain: &Partition,
     greeks: &Partition,
@@ -294,7 +308,8 @@ fn smiles(
     context: &Context,
 ) -> Result<(Vec<SnapshotTime>, Vec<Day>), StageError> {
     context.check_cancelled()?;
-    let (chain, greeks) = (chain.read(&context.store)?, greeks.read(&context.store)?);
+    let chain = table::columns_from_parquet(context.store.blob(chain.blob.blob)?, &CHAIN_COLUMNS)?;
+    let greeks = table::columns_from_parquet(context.store.blob(greeks.blob.blob)?, &["delta"])?;
     if chain.num_rows() != greeks.num_rows() {
         return Err(unlike());
     }

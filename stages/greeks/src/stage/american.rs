@@ -6,7 +6,7 @@ use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::outputs::{self, KEYS};
 use super::ports;
-use super::stated::PricingTerms;
+use super::stated::{PricingTerms, read_priced};
 use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
@@ -98,8 +98,9 @@ impl StageKind for American {
         } = &priced;
         let results = each_partition(context, chain, "American Greeks", |partition| {
             let mut found = None;
+            let read = || read_priced(&context.store, partition);
             let blob = context.memo(&memo(&priced, partition)?, || {
-                let chain = with_forward(partition.read(&context.store)?, contracts, Self::NAME)?;
+                let chain = with_forward(read()?, contracts, Self::NAME)?;
                 curves.check_age(&chain, config.max_rates_age_days)?;
                 let (batch, counts) = chain_greeks(&chain, config, curves)?;
                 found = Some(counts);
@@ -109,7 +110,7 @@ impl StageKind for American {
             let memo = priced.memo("greeks/american reason counts v3", partition, label)?;
             let counts = counts(context, &memo, || match found {
                 Some(counts) => Ok(counts),
-                None => Ok(chain_greeks(&partition.read(&context.store)?, config, curves)?.1),
+                None => Ok(chain_greeks(&read()?, config, curves)?.1),
             })?;
             let key = partition.key.clone();
             Ok((Partition { key, blob }, counts))

@@ -5,7 +5,7 @@ use super::contracts::{check_exercise, only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::outputs::{self, KEYS, Output};
 use super::ports;
-use super::stated::PricingTerms;
+use super::stated::{PricingTerms, read_priced};
 use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::batch::greeks;
@@ -105,7 +105,8 @@ impl StageKind for Analytic {
         } = &priced;
         let partitions = each_partition(context, chain, "Greeks", |partition| {
             let blob = context.memo(&memo(&priced, partition)?, || {
-                let chain = with_forward(partition.read(&context.store)?, contracts, Self::NAME)?;
+                let chain = read_priced(&context.store, partition)?;
+                let chain = with_forward(chain, contracts, Self::NAME)?;
                 curves.check_age(&chain, config.max_rates_age_days)?;
                 table::to_parquet(&chain_greeks(&chain, config, curves)?)
             })?;

@@ -6,10 +6,36 @@ use super::time::TimeConfig;
 use super::yields::Yield;
 use crate::numerics::batch::Columns;
 use arrow_array::RecordBatch;
+use cache::Store;
+use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};
+use stages_core::dataset::Partition;
 use stages_core::{StageError, table};
 use stages_numerics::special::{log, log_ratio};
 use std::ops::Range;
+
+/// The columns of a chain that its Greeks are computed from, where it has them.
+const PRICED_COLUMNS: [&str; 14] = [
+    "symbol",
+    "date",
+    SNAPSHOT.name,
+    "expiry",
+    "root",
+    "strike",
+    "call",
+    "underlying",
+    "implied_volatility",
+    "forward",
+    "discount_factor",
+    "years",
+    "dividend_yield",
+    "borrow_rate",
+];
+
+/// Reads the columns of a chain's partition that its Greeks are computed from.
+pub(super) fn read_priced(store: &Store, partition: &Partition) -> Result<RecordBatch, StageError> {
+    table::columns_from_parquet(store.blob(partition.blob.blob)?, &PRICED_COLUMNS)
+}
 
 /// Forward, discount factor and time in years by row; NaN where the chain states none. A value stated by some
 /// rows of an expiry at a snapshot, and contradicted by none, holds for all of its rows.

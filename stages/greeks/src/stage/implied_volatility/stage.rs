@@ -167,7 +167,8 @@ impl StageKind for ImpliedVolatility {
                 format!("{} (counts)", partition.key.name()),
             );
             let counts = counts(context, &memo, || {
-                count(&table::from_parquet(context.store.blob(blob.blob)?)?)
+                let blob = context.store.blob(blob.blob)?;
+                count(&table::columns_from_parquet(blob, &["iv_status"])?)
             })?;
             let key = partition.key.clone();
             Ok((Partition { key, blob }, counts))
