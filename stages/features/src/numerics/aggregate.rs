@@ -29,7 +29,7 @@ pub(super) trait Aggregate<const V: usize, const T: usize> {
 
 /// The aggregates of the last `n` rows at each row.
 #[derive(Clone, Debug)]
-pub(super) struct RollingAggregate<K, const V: usize, const T: usize> {
+struct RollingAggregate<K, const V: usize, const T: usize> {
     lookbacks: [Lookback; V],
     totals: [Vec<f64>; T],
     next: [Vec<f64>; T],
@@ -40,7 +40,7 @@ pub(super) struct RollingAggregate<K, const V: usize, const T: usize> {
 state!([K, const V: usize, const T: usize] RollingAggregate<K, V, T> { lookbacks });
 
 impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, T> {
-    pub(super) fn new(n: usize) -> Self {
+    fn new(n: usize) -> Self {
         Self {
             lookbacks: std::array::from_fn(|_| Lookback::new(n - 1)),
             totals: std::array::from_fn(|_| Vec::new()),
@@ -50,10 +50,15 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
         }
     }
 
-    /// Processes a block of rows. Returns the aggregates at the last rows of the block: at all those with at
-    /// least `n` rows up to and including them.
+    /// Processes a block of rows, and writes `map(aggregate, row)` for each with at least `n` rows up to and
+    /// including it. Returns the number of rows before them.
     #[inline(always)]
-    pub(super) fn rows(&mut self, block: [&[f64]; V]) -> [&[f64]; T] {
+    fn rows<const C: usize, const N: usize>(
+        &mut self,
+        block: [&[f64]; C],
+        outputs: [&mut [f64]; N],
+        map: impl Fn([f64; T], [f64; C]) -> [f64; N],
+    ) -> usize {
         let mut k = 0;
         let values = self.lookbacks.each_mut().map(|lookback| {
             k += 1;
@@ -70,54 +75,73 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
         grow(&mut self.totals);
         grow(&mut self.next);
         let windows = (length + 1).saturating_sub(self.n);
+        let missing = block[0].len() - windows;
         if windows == 0 {
-            return [&[]; T];
+            return missing;
         }
+        let block = block.map(|column| &column[missing..][..windows]);
+        let outputs = outputs.map(|output| &mut output[missing..][..windows]);
         let one = |values: &[f64; V]| {
             let mut total = [0.0; T];
             K::of(values, &mut total);
             total
         };
         if self.n == 1 {
-            let totals = self.totals.each_mut().map(|column| &mut column[..length]);
-            each2(totals, values, [], |values, []| one(&values));
+            each2(outputs, values, block, |values, row| map(one(&values), row));
+            return missing;
         }
-        let mut have = 1;
-        while have < self.n {
+        let mut have: usize = 1;
+        loop {
             // One binary digit of `n` more.
             let longer = self.n >> (self.n.ilog2() - have.ilog2() - 1);
             let (count, n) = (length + 1 - longer, have as f64);
-            let next = self.next.each_mut().map(|column| &mut column[..count]);
             let rows = |at: usize| values.map(|values| &values[at..][..count]);
             let totals = |at: usize| self.totals.each_ref().map(|total| &total[at..][..count]);
-            // Single rows are their own aggregates: the first pass reads them.
-            let is_first = have == 1;
-            if longer > 2 * have {
-                let join = |mut total: [f64; T], later: [f64; T], last: [f64; V]| {
-                    K::join(&mut total, n, &later, n);
-                    K::push(&mut total, 2.0 * n, &last);
-                    total
-                };
-                if is_first {
-                    each3(next, rows(0), rows(1), rows(2), |a, b, c| join(one(&a), one(&b), c));
-                } else {
-                    each3(next, totals(0), totals(have), rows(2 * have), join);
+            let two = |mut total: [f64; T], later: [f64; T]| {
+                K::join(&mut total, n, &later, n);
+                total
+            };
+            let and_one = |total: [f64; T], later: [f64; T], last: [f64; V]| {
+                let mut total = two(total, later);
+                K::push(&mut total, 2.0 * n, &last);
+                total
+            };
+            // Single rows are their own aggregates: the first pass reads them. The last one writes the output.
+            let (is_first, is_odd) = (have == 1, longer > 2 * have);
+            if longer == self.n {
+                match (is_first, is_odd) {
+                    (true, true) => each4(outputs, rows(0), rows(1), rows(2), block, |a, b, c, row| {
+                        map(and_one(one(&a), one(&b), c), row)
+                    }),
+                    (true, false) => {
+                        each3(outputs, rows(0), rows(1), block, |a, b, row| {
+                            map(two(one(&a), one(&b)), row)
+                        });
+                    }
+                    (false, true) => {
+                        let last = rows(2 * have);
+                        each4(outputs, totals(0), totals(have), last, block, |a, b, c, row| {
+                            map(and_one(a, b, c), row)
+                        });
+                    }
+                    (false, false) => {
+                        each3(outputs, totals(0), totals(have), block, |a, b, row| map(two(a, b), row));
+                    }
                 }
-            } else {
-                let join = |mut total: [f64; T], later: [f64; T]| {
-                    K::join(&mut total, n, &later, n);
-                    total
-                };
-                if is_first {
-                    each2(next, rows(0), rows(1), |a, b| join(one(&a), one(&b)));
-                } else {
-                    each2(next, totals(0), totals(have), join);
+                return missing;
+            }
+            let next = self.next.each_mut().map(|column| &mut column[..count]);
+            match (is_first, is_odd) {
+                (true, true) => {
+                    each3(next, rows(0), rows(1), rows(2), |a, b, c| and_one(one(&a), one(&b), c));
                 }
+                (true, false) => each2(next, rows(0), rows(1), |a, b| two(one(&a), one(&b))),
+                (false, true) => each3(next, totals(0), totals(have), rows(2 * have), and_one),
+                (false, false) => each2(next, totals(0), totals(have), two),
             }
             std::mem::swap(&mut self.totals, &mut self.next);
             have = longer;
         }
-        self.totals.each_ref().map(|column| &column[..windows])
     }
 }
 
@@ -152,13 +176,7 @@ where
 
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
-        let totals = self.window.rows(std::array::from_fn(|k| inputs[k]));
-        let count = totals[0].len();
-        let missing = inputs[0].len() - count;
-        let inputs = inputs.map(|input| &input[missing..][..count]);
-        let outputs = outputs.map(|output| &mut output[missing..][..count]);
-        each2(outputs, inputs, totals, |input, total| (self.map)(total, input));
-        missing
+        self.window.rows(inputs, outputs, &self.map)
     }
 }
 
@@ -170,6 +188,23 @@ fn row<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
     row
 }
 
+/// Writes to each row of `out` a function of the row of four groups of columns.
+#[inline(always)]
+fn each4<const A: usize, const B: usize, const C: usize, const D: usize, const N: usize>(
+    out: [&mut [f64]; N],
+    a: [&[f64]; A],
+    b: [&[f64]; B],
+    c: [&[f64]; C],
+    d: [&[f64]; D],
+    of: impl Fn([f64; A], [f64; B], [f64; C], [f64; D]) -> [f64; N],
+) {
+    let count = out.first().map_or(0, |column| column.len());
+    for i in 0..count {
+        let row = of(row(&a, i), row(&b, i), row(&c, i), row(&d, i));
+        (0..N).for_each(|k| out[k][i] = row[k]);
+    }
+}
+
 /// Writes to each row of `out` a function of the row of three groups of columns.
 #[inline(always)]
 fn each3<const A: usize, const B: usize, const C: usize, const N: usize>(
@@ -179,11 +214,7 @@ fn each3<const A: usize, const B: usize, const C: usize, const N: usize>(
     c: [&[f64]; C],
     of: impl Fn([f64; A], [f64; B], [f64; C]) -> [f64; N],
 ) {
-    let count = out.first().map_or(0, |column| column.len());
-    for i in 0..count {
-        let row = of(row(&a, i), row(&b, i), row(&c, i));
-        (0..N).for_each(|k| out[k][i] = row[k]);
-    }
+    each4(out, a, b, c, [], |a, b, c, []| of(a, b, c));
 }
 
 /// Writes to each row of `out` a function of the row of two groups of columns.
@@ -194,7 +225,7 @@ fn each2<const A: usize, const B: usize, const N: usize>(
     b: [&[f64]; B],
     of: impl Fn([f64; A], [f64; B]) -> [f64; N],
 ) {
-    each3(out, a, b, [], |a, b, []| of(a, b));
+    each4(out, a, b, [], [], |a, b, [], []| of(a, b));
 }
 
 /// The aggregate for sums.

@@ -121,12 +121,16 @@ impl<R: Rows> Named<'_, R> {
 }
 
 /// The memo of a partition's table, keyed by the memos of its features.
-fn table_memo<R: Rows>(partition: &SourcePartition<R>, features: &[Named<'_, R>], memos: &[Memo]) -> Memo {
+fn table_memo<R: Rows>(
+    partition: &SourcePartition<R>,
+    features: &[Named<'_, R>],
+    columns: &[Column],
+) -> Memo {
     let mut parts: Vec<&[u8]> = vec![&partition.contents.dates];
     parts.extend(partition.contents.symbols.iter().map(String::as_bytes));
-    for (named, memo) in features.iter().zip(memos) {
+    for (named, column) in features.iter().zip(columns) {
         parts.push(named.key.as_bytes());
-        parts.push(memo.key.as_bytes());
+        parts.push(column.memo.key.as_bytes());
     }
     Memo::new("features table v4", &parts, format!("{} table", partition.key.name()))
 }
@@ -182,7 +186,7 @@ pub(super) fn share<R: Rows>(
             };
             share.cached += u64::from(after.is_some());
             let after = after.map_or(vec![None; symbols.len()], |known| {
-                known.states.into_iter().map(Some).collect()
+                known.0.into_iter().map(Some).collect()
             });
             states.extend(symbols.iter().map(String::as_str).zip(after));
         }
@@ -190,23 +194,35 @@ pub(super) fn share<R: Rows>(
     Ok(share)
 }
 
-/// What the store knows of a feature in a partition.
-struct Known {
-    /// The states of the partition's symbols at its end.
-    states: Vec<State>,
-    /// The table that has the values.
-    table: BlobRef,
+/// The values of a feature in a partition.
+enum Values {
+    /// In a stored table.
+    Stored(BlobRef),
+    /// Computed, column by column.
+    Computed(Vec<Vec<f64>>),
 }
 
-/// The value of a feature's memo; `None` if its table is gone.
-fn known(store: &Store, memo: &Memo, value: BlobRef, symbols: usize) -> Result<Option<Known>, StageError> {
+/// A feature in a partition.
+struct Column {
+    memo: Memo,
+    /// The states of the partition's symbols at its end.
+    states: Vec<State>,
+    values: Values,
+}
+
+/// A feature's states and the table with its values, by the value of its memo; `None` if the table is gone.
+fn known(
+    store: &Store,
+    memo: &Memo,
+    value: BlobRef,
+    symbols: usize,
+) -> Result<Option<(Vec<State>, BlobRef)>, StageError> {
     let found = TableStates::decode(&store.blob(value.blob)?)?;
     let table = found.table;
     if !store.has(table) {
         return Ok(None);
     }
-    let states = found.of(memo.key, symbols)?;
-    Ok(Some(Known { states, table }))
+    Ok(Some((found.of(memo.key, symbols)?, table)))
 }
 
 /// Runs all features over all partitions, and stores the feature table in the same partitions as the source.
@@ -253,8 +269,8 @@ pub(super) fn run<R: Rows + Send + Sync>(
                 .collect::<Result<_, StageError>>()?;
             for advanced in &advanced {
                 let symbols = &partitions[advanced.partition].contents.symbols;
-                for (states, after) in states.iter_mut().zip(&advanced.states) {
-                    states.extend(symbols.iter().map(String::as_str).zip(after.iter().cloned()));
+                for (states, column) in states.iter_mut().zip(&advanced.columns) {
+                    states.extend(symbols.iter().map(String::as_str).zip(column.states.iter().cloned()));
                 }
             }
             pending.extend(advanced);
@@ -275,15 +291,11 @@ pub(super) fn run<R: Rows + Send + Sync>(
 /// The features of a partition whose table is still to be written.
 struct Advanced {
     partition: usize,
-    memos: Vec<Memo>,
-    /// The states at the end of the partition, feature by feature.
-    states: Vec<Vec<State>>,
-    /// The table that has each feature's values already, if there is one.
-    known: Vec<Option<BlobRef>>,
-    /// The values of the features that no table has, column by column.
-    columns: Vec<Vec<Vec<f64>>>,
-    /// The memo of the table, and the table, if it is stored.
-    table: (Memo, Option<BlobRef>),
+    columns: Vec<Column>,
+    /// The memo of the table.
+    memo: Memo,
+    /// The table, if it is stored.
+    table: Option<BlobRef>,
 }
 
 impl Advanced {
@@ -298,72 +310,63 @@ impl Advanced {
     ) -> Result<Self, StageError> {
         context.check_cancelled()?;
         let (partition, symbols) = (&partitions[i], &partitions[i].contents.symbols);
-        let before = |(named, states): (&Named<'_, R>, &HashMap<&str, State>)| -> Vec<State> {
-            let state = |symbol: &String| states.get(symbol.as_str()).cloned();
-            let of = symbols
-                .iter()
-                .map(|symbol| state(symbol).unwrap_or_else(|| named.feature.start()));
-            of.collect()
-        };
-        let before: Vec<Vec<State>> = features.iter().zip(states).map(before).collect();
-        let of = features.iter().zip(&before);
-        let memos: Vec<Memo> = of.map(|(named, before)| named.memo(partition, before)).collect();
-        let table = table_memo(partition, features, &memos);
-        let stored = context.cached(&table, |table| Ok(Some(table)))?;
-        let all: Vec<(Option<BlobRef>, Vec<State>, Vec<Vec<f64>>)> = features
+        let columns: Vec<Column> = features
             .par_iter()
-            .zip(&memos)
-            .zip(before)
-            .map(|((named, memo), before)| {
+            .zip(states)
+            .map(|(named, states)| {
+                let state = |symbol: &String| states.get(symbol.as_str()).cloned();
+                let before = symbols
+                    .iter()
+                    .map(|symbol| state(symbol).unwrap_or_else(|| named.feature.start()));
+                let before: Vec<State> = before.collect();
+                let memo = named.memo(partition, &before);
                 let found =
-                    context.cached(memo, |value| known(&context.store, memo, value, symbols.len()))?;
-                if let Some(Known { states, table }) = found {
-                    return Ok((Some(table), states, Vec::new()));
-                }
-                let (states, columns) = values(named.feature, &partition.rows.get(&load)?, before);
-                Ok((None, states, columns))
+                    context.cached(&memo, |value| known(&context.store, &memo, value, symbols.len()))?;
+                let (states, values) = match found {
+                    Some((states, table)) => (states, Values::Stored(table)),
+                    None => {
+                        let (states, columns) = compute(named.feature, &partition.rows.get(&load)?, before);
+                        (states, Values::Computed(columns))
+                    }
+                };
+                Ok(Column { memo, states, values })
             })
             .collect::<Result<_, StageError>>()?;
-        let mut advanced = Self {
+        let memo = table_memo(partition, features, &columns);
+        Ok(Self {
             partition: i,
-            memos,
-            states: Vec::new(),
-            known: Vec::new(),
-            columns: Vec::new(),
-            table: (table, stored),
-        };
-        for (known, states, columns) in all {
-            advanced.known.push(known);
-            advanced.states.push(states);
-            advanced.columns.push(columns);
-        }
-        Ok(advanced)
+            table: context.cached(&memo, |table| Ok(Some(table)))?,
+            columns,
+            memo,
+        })
     }
 
     /// Stores the table and the memos. Returns the table.
     fn write<R: Rows>(
-        self,
+        mut self,
         context: &Context,
         features: &[Named<'_, R>],
         rows: impl FnOnce() -> Result<Arc<Vec<Series<R>>>, StageError>,
     ) -> Result<BlobRef, StageError> {
-        let (memo, stored) = self.table;
-        let table = match stored {
-            Some(table) if self.known.iter().all(Option::is_some) => return Ok(table),
+        let is_stored = |column: &Column| matches!(column.values, Values::Stored(_));
+        let table = match self.table {
+            Some(table) if self.columns.iter().all(is_stored) => return Ok(table),
             Some(table) => table,
-            None => context.compute_memo(&memo, || {
-                assemble(context, &rows()?, features, &self.known, self.columns)
-            })?,
+            None => context
+                .compute_memo(&self.memo, || assemble(context, &rows()?, features, &mut self.columns))?,
         };
-        let keys = self.memos.iter().map(|memo| memo.key);
-        let states = keys.zip(self.states).collect();
+        let states = self
+            .columns
+            .iter_mut()
+            .map(|column| (column.memo.key, std::mem::take(&mut column.states)));
+        let states = states.collect();
         let bytes = TableStates { table, states }.encode();
         let value = context.store.put(&bytes)?;
-        for (memo, known) in self.memos.iter().zip(&self.known) {
-            match known {
-                // The newest table has it, too, and is the likeliest to stay.
-                Some(_) => context.store.put_memo(memo.key, value)?,
-                None => drop(context.compute_memo(memo, || Ok(bytes.clone()))?),
+        for Column { memo, values, .. } in &self.columns {
+            match values {
+                // The newest table has the values, too, and is the likeliest to stay.
+                Values::Stored(_) => context.store.put_memo(memo.key, value)?,
+                Values::Computed(_) => drop(context.compute_memo(memo, || Ok(bytes.clone()))?),
             }
         }
         Ok(table)
@@ -371,7 +374,7 @@ impl Advanced {
 }
 
 /// The values of a feature, column by column, and the states of the symbols afterwards.
-fn values<R: Rows + Send + Sync>(
+fn compute<R: Rows + Send + Sync>(
     feature: &dyn Feature<R>,
     rows: &[Series<R>],
     before: Vec<State>,
@@ -409,30 +412,28 @@ fn assemble<R: Rows>(
     context: &Context,
     rows: &[Series<R>],
     features: &[Named<'_, R>],
-    known: &[Option<BlobRef>],
-    columns: Vec<Vec<Vec<f64>>>,
+    columns: &mut [Column],
 ) -> Result<Vec<u8>, StageError> {
     let symbols = rows
         .iter()
         .flat_map(|series| std::iter::repeat_n(series.symbol.as_str(), series.times.len()));
     let times = rows.iter().flat_map(|series| &series.times).copied();
     let (mut fields, mut arrays) = table::feature_keys(symbols, times);
-    for ((named, known), columns) in features.iter().zip(known).zip(columns) {
+    for (named, column) in features.iter().zip(columns) {
         let names = named.feature.columns();
         fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
-        match known {
-            Some(known) => {
+        match &mut column.values {
+            Values::Stored(known) => {
                 let wanted: Vec<&str> = names.iter().map(String::as_str).collect();
                 let stored = table::columns_from_parquet(context.store.blob(known.blob)?, &wanted)?;
                 for name in wanted {
                     arrays.push(Arc::new(table::floats(&stored, name)?.clone()));
                 }
             }
-            None => arrays.extend(
-                columns
-                    .into_iter()
-                    .map(|column| Arc::new(table::nullable_of(column)) as ArrayRef),
-            ),
+            Values::Computed(values) => {
+                let arrays_of = std::mem::take(values).into_iter().map(table::nullable_of);
+                arrays.extend(arrays_of.map(|array| Arc::new(array) as ArrayRef));
+            }
         }
     }
     table::plain_to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)

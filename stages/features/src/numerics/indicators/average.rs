@@ -146,18 +146,26 @@ impl<const N: usize> Cascade<N> {
 
 impl<const N: usize> Recurrence<1, N> for Cascade<N> {
     #[inline(always)]
-    fn next(&mut self, [mut value]: [f64; 1]) -> Option<[f64; N]> {
-        let take = 1.0 - self.keep;
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; N]> {
         if !self.is_settled() {
             let (cascade, values) = self.clone().warmed_up(value);
             *self = cascade;
             return values;
         }
+        Some(self.smooth(value))
+    }
+}
+
+impl<const N: usize> Cascade<N> {
+    /// Adds a value after the warm-up.
+    #[inline(always)]
+    fn smooth(&mut self, mut value: f64) -> [f64; N] {
+        let take = 1.0 - self.keep;
         for average in &mut self.averages {
             *average = self.keep.mul_add(*average, take * value);
             value = *average;
         }
-        Some(self.averages)
+        self.averages
     }
 }
 
@@ -174,19 +182,68 @@ pub(super) fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
 }
 
 /// T3 (T. Tillson, 1998): a weighted sum of a cascade of six exponential averages, with a reduced lag.
-pub(super) fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
+pub(super) fn tillson(n: usize, factor: f64) -> impl Kernel<1, 1> {
     let (v, v2) = (factor, factor * factor);
     let c1 = -(v2 * v);
     let c2 = 3.0 * (v2 - c1);
     let c3 = -6.0 * v2 - 3.0 * (v - c1);
     let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
-    // Two cascades of three, which stay in registers.
-    let state = (cascade::<3>(n), cascade::<3>(n));
-    scan(state, move |(first, second), row: [f64; 1]| {
-        let [.., third] = first.next(row)?;
-        let [fourth, fifth, sixth] = second.next([third])?;
+    let sum = scan((), move |(), [third, fourth, fifth, sixth]: [f64; 4]| {
         Some([c1 * sixth + c2 * fifth + c3 * fourth + c4 * third])
-    })
+    });
+    let stages = std::array::from_fn(|_| cascade(n));
+    Chain::<_, _, 4>::new(LastFour { stages }, sum)
+}
+
+/// The last four of a cascade of six exponential averages, in three stages, each over the second average of the
+/// stage before.
+struct LastFour {
+    stages: [Cascade<2>; 3],
+}
+
+state!(LastFour { stages });
+
+impl Kernel<1, 4> for LastFour {
+    const IS_SERIAL: bool = true;
+
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], outputs: [&mut [f64]; 4]) -> usize {
+        let [mut a, mut b, mut c] = self.stages.clone();
+        let (mut i, mut missing) = (0, 0);
+        while i < values.len() && (!c.is_settled() || i + 2 > values.len()) {
+            let second = a.next([values[i]]);
+            let middle = second.and_then(|[_, second]| b.next([second]));
+            match middle.and_then(|middle| Some((middle, c.next([middle[1]])?))) {
+                Some((middle, last)) => (0..2).for_each(|k| {
+                    outputs[k][i] = middle[k];
+                    outputs[2 + k][i] = last[k];
+                }),
+                None => missing = i + 1,
+            }
+            i += 1;
+        }
+        if let [first, next, rest @ ..] = &values[i..] {
+            let [out0, out1, out2, out3] = outputs.map(|output| &mut output[i..][..2 + rest.len()]);
+            let mut write = |row: usize, middle: [f64; 2], last: [f64; 2]| {
+                [out0[row], out1[row]] = middle;
+                [out2[row], out3[row]] = last;
+            };
+            // Each stage is a row behind the stage before, so that none waits for another.
+            let [_, second] = a.smooth(*first);
+            let mut middle = b.smooth(second);
+            let [_, mut second] = a.smooth(*next);
+            for (row, value) in rest.iter().enumerate() {
+                write(row, middle, c.smooth(middle[1]));
+                middle = b.smooth(second);
+                [_, second] = a.smooth(*value);
+            }
+            write(rest.len(), middle, c.smooth(middle[1]));
+            middle = b.smooth(second);
+            write(rest.len() + 1, middle, c.smooth(middle[1]));
+        }
+        self.stages = [a, b, c];
+        missing
+    }
 }
 
 /// TRIX: the rate of change, in percent, of a triply smoothed exponential average.

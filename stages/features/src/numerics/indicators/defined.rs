@@ -203,7 +203,7 @@ impl Indicator {
             .suffix(sar == Sar::default(), || {
                 format!("_{}_{}", sar.acceleration, sar.maximum)
             }),
-            Self::Cci(n) => row("cci", [n], 2, RATIO, HLC, move || momentum::Cci::new(n))
+            Self::Cci(n) => row("cci", [n], 2, RATIO, HLC, move || momentum::channel_index(n))
                 .stockstats(HLC, move || stockstats::cci(n)),
             Self::Stoch(periods) => {
                 row("stoch", periods, 1, RATIO, HLC, move || momentum::stochastic(periods))

@@ -3,7 +3,7 @@
 use super::average::Exponential;
 use crate::numerics::kernel::{Chain, Kernel, Recurrence, change, scan};
 use crate::numerics::lookback::Previous;
-use crate::numerics::state::{Missing, state};
+use crate::numerics::state::{Missing, Stateful, state};
 
 /// High, low and close of a bar.
 pub(super) type Hlc = [f64; 3];
@@ -37,16 +37,39 @@ pub(super) fn atr(n: usize) -> impl Recurrence<3, 1> {
 }
 
 /// The average true range over `n` bars, in percent of the close.
-pub(super) fn natr(n: usize) -> impl Recurrence<3, 1> {
-    scan(atr(n), move |atr, bar: Hlc| {
-        let ([average], close) = (atr.next(bar)?, bar[2]);
-        Some([match close {
+pub(super) fn natr(n: usize) -> impl Kernel<3, 1> {
+    Natr { atr: atr(n), n }
+}
+
+struct Natr<A> {
+    atr: A,
+    n: usize,
+}
+
+state!([A: Stateful] Natr<A> { atr });
+
+impl<A: Kernel<3, 1>> Kernel<3, 1> for Natr<A> {
+    const IS_SERIAL: bool = true;
+
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        // In short blocks, so that divisions, as vectors, overlap the averages of the next block.
+        const SHORT: usize = 32;
+        let (closes, mut missing) = (inputs[2], 0);
+        for from in (0..closes.len()).step_by(SHORT) {
+            let rows = SHORT.min(closes.len() - from);
+            let out = &mut out[from..][..rows];
+            let none = self.atr.rows(inputs.map(|input| &input[from..][..rows]), [out]);
+            missing += none;
             // For a single bar, TA-Lib does not divide the true range by the close.
-            _ if n <= 1 => average,
-            0.0 => 0.0,
-            _ => average / close * 100.0,
-        }])
-    })
+            if self.n > 1 {
+                for (out, close) in out[none..].iter_mut().zip(&closes[from + none..]) {
+                    *out = if *close == 0.0 { 0.0 } else { *out / close * 100.0 };
+                }
+            }
+        }
+        missing
+    }
 }
 
 /// Wilder's smoothed sums of upward movement, downward movement and true range.
@@ -189,6 +212,7 @@ pub(super) fn adxr(n: usize) -> impl Kernel<3, 1> {
 #[derive(Clone, Debug)]
 pub(super) struct Sar {
     before: [f64; 2],
+    /// The stop and the extreme price, negated in a short position.
     stop: f64,
     extreme: f64,
     factor: f64,
@@ -215,58 +239,48 @@ impl Sar {
         }
     }
 
-    fn begin(&mut self, [high, low]: [f64; 2]) {
-        let (rise, fall) = (high - self.before[0], self.before[1] - low);
+    fn begin(&mut self, bar: [f64; 2]) {
+        let (rise, fall) = (bar[0] - self.before[0], self.before[1] - bar[1]);
         self.long = !(fall > 0.0 && rise < fall);
-        (self.extreme, self.stop) = if self.long {
-            (high, self.before[1])
-        } else {
-            (low, self.before[0])
-        };
+        self.extreme = self.facing(bar)[0];
+        self.stop = self.facing(self.before)[1];
         // TA-Lib uses the second bar as its own predecessor, too.
-        self.before = [high, low];
+        self.before = bar;
     }
-}
 
-impl Sar {
-    /// Continues, long or short, at a bar that does not reach the stop, and returns the stop there.
+    /// The top and the bottom of a bar in the direction of the position: for a short one, prices are negated,
+    /// so that both directions have the same formulas, without branches that no CPU could predict.
     #[inline(always)]
-    fn go_on(&mut self, [high, low]: [f64; 2]) -> f64 {
+    fn facing(&self, [high, low]: [f64; 2]) -> [f64; 2] {
+        if self.long { [high, low] } else { [-low, -high] }
+    }
+
+    /// Continues at a bar that does not reach the stop, and returns the stop there.
+    #[inline(always)]
+    fn go_on(&mut self, [top, bottom]: [f64; 2]) -> f64 {
         let value = self.stop;
-        let [high_before, low_before] = self.before;
-        let (far, bound) = if self.long {
-            (high, if low_before < low { low_before } else { low })
-        } else {
-            (low, if high_before > high { high_before } else { high })
-        };
-        if if self.long {
-            far > self.extreme
-        } else {
-            far < self.extreme
-        } {
-            let faster = self.factor + self.acceleration;
-            self.factor = if faster < self.maximum { faster } else { self.maximum };
-            self.extreme = far;
-        }
+        let [_, before] = self.facing(self.before);
+        let bound = if before < bottom { before } else { bottom };
+        let is_further = top > self.extreme;
+        let faster = self.factor + self.acceleration;
+        let faster = if faster < self.maximum { faster } else { self.maximum };
+        self.factor = if is_further { faster } else { self.factor };
+        self.extreme = if is_further { top } else { self.extreme };
         let next = (1.0 - self.factor).mul_add(self.stop, self.factor * self.extreme);
-        let within = if self.long { next < bound } else { next > bound };
-        self.stop = if within { next } else { bound };
-        self.before = [high, low];
+        self.stop = if next < bound { next } else { bound };
         value
     }
 
     /// Reverses at a bar that reaches the stop, and returns the stop there.
     #[inline(always)]
-    fn turn(&mut self, [high, low]: [f64; 2]) -> f64 {
-        let [high_before, low_before] = self.before;
-        let (above, below) = (high_before.max(high), low_before.min(low));
+    fn turn(&mut self, bar: [f64; 2]) -> f64 {
         self.long = !self.long;
-        let within = |stop: f64| if self.long { stop.min(below) } else { stop.max(above) };
-        let value = within(self.extreme);
+        let ([top, bottom], [_, before]) = (self.facing(bar), self.facing(self.before));
+        let bound = before.min(bottom);
+        let value = bound.min(-self.extreme);
         self.factor = self.acceleration;
-        self.extreme = if self.long { high } else { low };
-        self.stop = within(value + self.factor * (self.extreme - value));
-        self.before = [high, low];
+        self.extreme = top;
+        self.stop = bound.min(value + self.factor * (self.extreme - value));
         value
     }
 }
@@ -285,8 +299,13 @@ impl Recurrence<2, 1> for Sar {
             }
             _ => {}
         }
-        let [high, low] = bar;
-        let is_reached = if self.long { low <= self.stop } else { high >= self.stop };
-        Some([if is_reached { self.turn(bar) } else { self.go_on(bar) }])
+        let facing = self.facing(bar);
+        let value = if facing[1] <= self.stop {
+            self.turn(bar)
+        } else {
+            self.go_on(facing)
+        };
+        self.before = bar;
+        Some([if self.long { value } else { -value }])
     }
 }

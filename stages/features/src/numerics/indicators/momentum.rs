@@ -2,7 +2,7 @@
 
 use super::average::{Exponential, rounding, simple};
 use super::directional::true_range;
-use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum, windowed};
+use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, Sum, windowed};
 use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, Scratch, map, scan};
 use crate::numerics::lookback::{Lookback, Previous};
 use crate::numerics::state::{Stateful, state};
@@ -113,26 +113,24 @@ impl<P: Kernel<3, 1>> Kernel<1, 1> for Thrice<P> {
 
 /// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean, in units
 /// of 0.015 mean absolute deviations.
-#[derive(Clone, Debug)]
-pub(super) struct Cci {
-    prices: Lookback,
-    sums: RollingAggregate<Sum, 1, 1>,
-    n: usize,
-}
-
-state!(Cci { prices, sums });
-
-impl Cci {
-    pub(super) fn new(n: usize) -> Self {
-        Self {
-            prices: Lookback::new(n - 1),
-            sums: RollingAggregate::new(n),
-            n,
-        }
+pub(super) fn channel_index(n: usize) -> impl Kernel<3, 1> {
+    Cci {
+        prices: Lookback::new(n - 1),
+        sums: windowed::<Sum, _, 1, 1>(n, |sum: [f64; 1], _: [f64; 1]| sum),
+        n,
     }
 }
 
-impl Kernel<3, 1> for Cci {
+struct Cci<S> {
+    prices: Lookback,
+    /// The sums of prices over the window.
+    sums: S,
+    n: usize,
+}
+
+state!([S: Stateful] Cci<S> { prices, sums });
+
+impl<S: Kernel<1, 1>> Kernel<3, 1> for Cci<S> {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -141,11 +139,10 @@ impl Kernel<3, 1> for Cci {
             *price = (high + low + close) / 3.0;
         }
         let n = self.n as f64;
-        let [sums] = self.sums.rows([prices]);
+        let missing = self.sums.rows([prices], [out]);
         let windows = self.prices.take(prices);
-        let missing = prices.len() - sums.len();
-        for (i, (out, sum)) in out[missing..].iter_mut().zip(sums).enumerate() {
-            let (price, mean) = (prices[missing + i], sum / n);
+        for (i, out) in out[missing..].iter_mut().enumerate() {
+            let (price, mean) = (prices[missing + i], *out / n);
             let deviations: f64 = windows[i..][..self.n].iter().map(|value| (value - mean).abs()).sum();
             let distance = price - mean;
             let still = rounding(distance, price.abs() + mean.abs()) | rounding(deviations, n * mean.abs());
