@@ -2,6 +2,7 @@
 
 use crate::actions::Actions;
 use crate::candidates::CandidateBatch;
+use crate::open_options::OpenOptions;
 use crate::spec::EnvSpec;
 use stages_core::StageError;
 
@@ -112,6 +113,15 @@ pub trait BatchEnv: Send {
     /// environment is stepped. When the reward is an expression of the user's whose value is not finite. When
     /// a user's program fails, in this step or in the [`BatchEnv::reset`] before.
     fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError>;
+
+    /// Opens other environments of the same artifact over the tables of these, which are neither read nor
+    /// mapped again; observations stay in the normalisation of these. `None` where there is nothing to share.
+    ///
+    /// # Errors
+    /// When `options` asks for no environment, or for dates that there are none of.
+    fn beside(&self, _options: &OpenOptions) -> Result<Option<Box<dyn BatchEnv>>, StageError> {
+        Ok(None)
+    }
 
     /// Overwrites `batch` with the states and their candidates, where the action space is
     /// [`ActionSpace::Candidates`](crate::ActionSpace::Candidates); others have none.

@@ -73,12 +73,16 @@ impl Evaluation<'_> {
 
     /// Opens `num_envs` environments over the data of the evaluation, set up as the policy expects them.
     pub(crate) fn open<S: Market>(&self, num_envs: usize) -> Result<PortfolioEnv<S>, StageError> {
-        let options = OpenOptions {
+        PortfolioEnv::open(&self.context.store, self.artifact, &self.options(num_envs))
+    }
+
+    /// The options of `num_envs` environments over the data of the evaluation.
+    fn options(&self, num_envs: usize) -> OpenOptions {
+        OpenOptions {
             normalise_as: self.policy.spec().normalisation.clone(),
             split: self.config.split(),
             ..OpenOptions::test(num_envs, self.config.seed)
-        };
-        PortfolioEnv::open(&self.context.store, self.artifact, &options)
+        }
     }
 }
 
@@ -99,7 +103,7 @@ pub(crate) fn backtest<S: Compared>(of: Evaluation<'_>) -> Result<Outputs, Stage
     let one: PortfolioEnv<S> = of.open(1)?;
     of.check(one.spec())?;
     let mut all = Backtest {
-        spans: runs::spans::<S>(&of.open(one.evaluation_episodes())?),
+        spans: runs::spans::<S>(&one.again(&of.options(one.evaluation_episodes()))?),
         strategies: Vec::new(),
         rules: Vec::new(),
         of,
@@ -160,7 +164,7 @@ impl<S: Market> Backtest<'_, S> {
     /// Environments for `paths` runs of a strategy, spread over the episodes, at least one each.
     fn envs_for(&self, paths: usize) -> Result<PortfolioEnv<S>, StageError> {
         let episodes = self.spans.len();
-        self.of.open(episodes * paths.div_ceil(episodes))
+        self.one.again(&self.of.options(episodes * paths.div_ceil(episodes)))
     }
 
     /// Runs the policy: as configured, with each ablation, and in the other mode of choosing actions.
@@ -173,7 +177,7 @@ impl<S: Market> Backtest<'_, S> {
             views.extend(policy.remembers().then_some(Some(Ablation::NoMemory)));
         }
         let mode = (config.deterministic, config.seed);
-        let mut env = self.of.open(episodes * views.len())?;
+        let mut env = self.one.again(&self.of.options(episodes * views.len()))?;
         let mut seen =
             run_policy(context, ("the policy", policy), (&mut env, &self.spans), &views, mode)?.into_iter();
         self.strategies.extend(views.iter().map(|view| Strategy {

@@ -143,18 +143,16 @@ impl Compared for OptionsSimulator {
                 Ok(())
             })?;
         }
-        let rules = if all.of.config.rules {
-            rules(all.of.context, all.of.artifact, all.of.config.on)?
-        } else {
-            Vec::new()
-        };
+        if !all.of.config.rules {
+            return Ok(());
+        }
         // Rules read features in the environment's own normalisation, whatever the policy's is.
         let own = OptionsEnv::open(
             &all.of.context.store,
             all.of.artifact,
             &OpenOptions::whole(all.of.config.split(), 1),
         )?;
-        for rule in &rules {
+        for rule in &rules(all.of.context, &own, all.of.artifact, all.of.config.on)? {
             let text = rule.describe(&own);
             all.rule(&rule.name, text, rule.decider(rule.classes.seen(&own)?))?;
         }

@@ -31,8 +31,9 @@ use crate::seen::{Feature, named, step_word, unit, worlds};
 use cache::Artifact;
 use serde::{Deserialize, Serialize};
 use stages_core::{Context, Memo, StageError};
-use stages_env::options::{Decision, OptionsEnv, OptionsSimulator};
-use stages_env::{BatchEnv, OpenOptions, Split, Step};
+use stages_env::options::{Decision, MenuState, OptionsEnv, OptionsSimulator};
+use stages_env::{BatchEnv as _, OpenOptions, Split, Step};
+use std::collections::HashMap;
 
 /// A run of a rule over an episode of options.
 type OptionsRun = Run<OptionsSimulator>;
@@ -112,41 +113,21 @@ struct Held {
     age: u32,
 }
 
-/// A rule in use in a batch of environments.
-struct RuleRun<'a> {
-    rule: &'a Rule,
-    held: Vec<Held>,
-    /// The class of each snapshot by visible features; see [`Classes::seen`].
-    seen: Vec<u8>,
-}
-
-impl<'a> RuleRun<'a> {
-    fn new(rule: &'a Rule, seen: Vec<u8>, num_envs: usize) -> Self {
-        Self {
-            rule,
-            seen,
-            held: vec![Held::default(); num_envs],
-        }
-    }
-
-    /// The decisions in the present states of `env`; an episode begins where `start` is true.
-    fn decide(&mut self, env: &OptionsEnv, start: impl Fn(usize) -> bool, out: &mut Vec<Decision>) {
-        out.clear();
-        for (i, held) in self.held.iter_mut().enumerate() {
-            if start(i) {
-                *held = Held::default();
-            }
-            held.class = match self.seen.get(env.snapshot(i)) {
-                Some(class) => usize::from(*class),
-                None => self.rule.class(env.hidden(i), held.class),
-            };
-            let action = self.rule.act(held, env.lines(i), |action| env.allows(i, action));
-            out.push(Decision::Action(action));
-        }
-    }
-}
-
 impl Rule {
+    /// A text that rules have in common which decide alike: with one target the classes do not matter.
+    fn decisions(&self) -> String {
+        let Self {
+            classes,
+            targets,
+            hold,
+            ..
+        } = self;
+        match targets.iter().all(|target| *target == targets[0]) {
+            true => format!("{:?} {hold}", targets[0]),
+            false => format!("{classes:?} {targets:?} {hold}"),
+        }
+    }
+
     /// The rule, in words.
     pub(crate) fn describe(&self, env: &OptionsEnv) -> String {
         let names = env.menu();
@@ -190,17 +171,33 @@ impl Rule {
         }
     }
 
+    /// The decision in a state, by what the rule has held in the episode. `seen` is the class of each
+    /// snapshot by visible features, see [`Classes::seen`].
+    fn decide(&self, seen: &[u8], held: &mut Held, now: MenuState<'_>) -> Decision {
+        held.class = match seen.get(now.snapshot) {
+            Some(class) => usize::from(*class),
+            None => self.class(now.hidden, held.class),
+        };
+        Decision::Action(self.act(held, now.lines, |action| now.allows(action)))
+    }
+
     /// A function that steps environments over evaluation episodes by the rule; `seen` is the class of each
     /// snapshot by visible features.
     pub(crate) fn decider(
         &self,
         seen: Vec<u8>,
     ) -> impl FnMut(&mut OptionsEnv, &mut Step, &[OptionsRun], &mut [String]) -> Result<(), StageError> {
-        let mut run = RuleRun::new(self, seen, 0);
+        let mut held: Vec<Held> = Vec::new();
         let mut decisions = Vec::new();
         move |env, step, runs, names| {
-            run.held.resize(env.num_envs(), Held::default());
-            run.decide(env, |i| runs[i].actions.is_empty(), &mut decisions);
+            held.resize(env.num_envs(), Held::default());
+            decisions.clear();
+            for (i, held) in held.iter_mut().enumerate() {
+                if runs[i].actions.is_empty() {
+                    *held = Held::default();
+                }
+                decisions.push(self.decide(&seen, held, env.menu_state(i)));
+            }
             let actions = env.menu();
             for (name, decision) in names.iter_mut().zip(&decisions) {
                 if let Decision::Action(action) = decision {
@@ -231,10 +228,12 @@ impl Rule {
     }
 }
 
-/// The rules of an environment; none where it has no training data. They are found once for each environment.
-/// Those that are evaluated on the validation data are chosen on the training data alone.
+/// The rules of an environment, over the tables of `own`; none where it has no training data. They are found
+/// once for each environment. Those that are evaluated on the validation data are chosen on the training data
+/// alone.
 pub(crate) fn rules(
     context: &Context,
+    own: &OptionsEnv,
     artifact: &Artifact,
     on: EvaluatedOn,
 ) -> Result<Vec<Rule>, StageError> {
@@ -250,8 +249,7 @@ pub(crate) fn rules(
     let memo = Memo::new(name, &[digest.as_bytes()], "rules of the menu".to_owned());
     let text = |err: serde_json::Error| StageError::new(err.to_string());
     let blob = context.memo(&memo, || {
-        let options = OpenOptions::train(ENVIRONMENTS, SEED);
-        let mut env = OptionsEnv::open(&context.store, artifact, &options)?;
+        let mut env = own.again(&OpenOptions::train(ENVIRONMENTS, SEED))?;
         let found = search((context, artifact, on), &mut env)?;
         serde_json::to_vec(&found).map_err(text)
     })?;
@@ -263,21 +261,24 @@ struct Search<'a> {
     context: &'a Context,
     env: &'a mut OptionsEnv,
     start: Vec<u8>,
-    step: Step,
-    decisions: Vec<Decision>,
+    /// The snapshot from which each step of the last simulation went, and its reward `[B, T]`.
+    steps: Vec<(u32, f32)>,
+    /// The classes of the last simulation, and the class of each snapshot by visible features.
+    seen: (Classes, Vec<u8>),
+    /// The mean rewards of the rules that were simulated: coordinate ascent comes back to many of them.
+    known: HashMap<String, f64>,
     strategies: u32,
-    /// The number of steps of each environment.
-    steps: usize,
 }
 
 impl<'a> Search<'a> {
+    /// A search in `env`, which is at its start, over so many steps of each environment.
     fn new(context: &'a Context, env: &'a mut OptionsEnv, steps: usize) -> Self {
         Self {
             start: env.save(),
-            step: Step::new(env.spec(), env.num_envs()),
-            decisions: Vec::new(),
+            steps: vec![(0, 0.0); env.num_envs() * steps],
+            seen: (Classes::Constant, Vec::new()),
+            known: HashMap::new(),
             strategies: env.menu().len() as u32 - FIRST_OPEN,
-            steps,
             context,
             env,
         }
@@ -285,32 +286,41 @@ impl<'a> Search<'a> {
 
     /// The mean reward per step under a rule.
     fn evaluate(&mut self, rule: &Rule) -> Result<f64, StageError> {
+        let key = rule.decisions();
+        if let Some(&reward) = self.known.get(&key) {
+            return Ok(reward);
+        }
+        self.simulate(rule)?;
         let mut sum = 0.0;
-        self.simulate(rule, |_, reward| sum += f64::from(reward))?;
-        Ok(sum / (self.steps * self.env.num_envs()) as f64)
+        self.each(|_, reward| sum += f64::from(reward));
+        let reward = sum / self.steps.len() as f64;
+        self.known.insert(key, reward);
+        Ok(reward)
     }
 
-    /// Simulates a rule; `record` is given the snapshot from which each step goes, and its reward.
-    fn simulate(&mut self, rule: &Rule, mut record: impl FnMut(usize, f32)) -> Result<(), StageError> {
+    /// Simulates a rule.
+    fn simulate(&mut self, rule: &Rule) -> Result<(), StageError> {
         self.context.check_cancelled()?;
-        self.env.restore(&self.start).map_err(StageError::new)?;
-        self.env.reset(self.step.buffers());
-        let batch = self.env.num_envs();
-        let mut run = RuleRun::new(rule, rule.classes.seen(self.env)?, batch);
-        let mut from = vec![0; batch];
-        for t in 0..self.steps {
-            let (step, first) = (&self.step, t == 0);
-            let starts = |i: usize| first || step.terminated[i] || step.truncated[i];
-            run.decide(self.env, starts, &mut self.decisions);
-            from.iter_mut()
-                .enumerate()
-                .for_each(|(i, from)| *from = self.env.snapshot(i));
-            self.env.step_decisions(&self.decisions, self.step.buffers());
-            from.iter()
-                .zip(&self.step.reward)
-                .for_each(|(&from, &reward)| record(from, reward));
+        if self.seen.0 != rule.classes {
+            self.seen = (rule.classes.clone(), rule.classes.seen(self.env)?);
         }
+        self.env.restore(&self.start).map_err(StageError::new)?;
+        let seen = &self.seen.1;
+        self.env
+            .step_rule(|held, now| rule.decide(seen, held, now), &mut self.steps);
         Ok(())
+    }
+
+    /// Gives the snapshot from which each step of the last simulation went, and its reward: those of all
+    /// environments for one step after another, in which order they are added up.
+    fn each(&self, mut record: impl FnMut(usize, f32)) {
+        let steps = self.steps.len() / self.env.num_envs();
+        for t in 0..steps {
+            for of_env in self.steps.chunks_exact(steps) {
+                let (from, reward) = of_env[t];
+                record(from as usize, reward);
+            }
+        }
     }
 
     /// The rule with its mean reward.
@@ -406,10 +416,11 @@ impl<'a> Search<'a> {
                 ..named.clone()
             };
             let (mut sums, mut counts) = (vec![0.0; snapshots], vec![0.0; snapshots]);
-            self.simulate(&rule, |t, reward| {
+            self.simulate(&rule)?;
+            self.each(|t, reward| {
                 sums[t] += reward;
                 counts[t] += 1.0;
-            })?;
+            });
             by_position.push(
                 sums.iter()
                     .zip(counts)
@@ -446,13 +457,17 @@ impl<'a> Search<'a> {
 }
 
 /// The best of some rules over the validation data; the first where there is none.
-fn validated(context: &Context, artifact: &Artifact, rules: Vec<Rule>) -> Result<Option<Rule>, StageError> {
+fn validated(
+    context: &Context,
+    own: &OptionsEnv,
+    artifact: &Artifact,
+    rules: Vec<Rule>,
+) -> Result<Option<Rule>, StageError> {
     let ranges = stages_env::evaluation_episodes(&context.store, artifact, Split::Validation)?.unwrap_or(0);
     if ranges == 0 {
         return Ok(rules.into_iter().next());
     }
-    let options = OpenOptions::whole(Split::Validation, ranges);
-    let mut env = OptionsEnv::open(&context.store, artifact, &options)?;
+    let mut env = own.again(&OpenOptions::whole(Split::Validation, ranges))?;
     let longest = (0..ranges).map(|i| env.test_steps(i)).max().unwrap_or(0);
     let mut search = Search::new(context, &mut env, longest);
     let mut best: Option<(Rule, f64)> = None;
@@ -491,7 +506,7 @@ fn search(
         });
     }
     rules.extend(match on {
-        EvaluatedOn::Test => validated(context, artifact, seen)?,
+        EvaluatedOn::Test => validated(context, search.env, artifact, seen)?,
         EvaluatedOn::Validation => seen.into_iter().next(),
     });
     if regimes.len() > 1 {
@@ -511,4 +526,88 @@ fn search(
         rules.extend(best);
     }
     Ok(rules)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::options_workplace;
+    use stages_env::options::OptionsConfig;
+
+    const STEPS: usize = 300;
+    const ENVS: usize = 5;
+
+    fn rule(classes: Classes, targets: Vec<Option<u32>>) -> Rule {
+        Rule {
+            name: String::new(),
+            classes,
+            targets,
+            hold: 5,
+            reward: 0.0,
+        }
+    }
+
+    /// The steps of a rule in environments that are stepped together.
+    fn together(env: &mut OptionsEnv, rule: &Rule) -> Vec<(u32, f32)> {
+        let mut step = Step::new(env.spec(), ENVS);
+        let (mut held, mut steps) = (vec![Held::default(); ENVS], vec![Vec::new(); ENVS]);
+        let mut ends = 0;
+        for _ in 0..STEPS {
+            let decisions: Vec<Decision> = (0..ENVS)
+                .map(|i| rule.decide(&[], &mut held[i], env.menu_state(i)))
+                .collect();
+            let from: Vec<usize> = (0..ENVS).map(|i| env.snapshot(i)).collect();
+            env.step_decisions(&decisions, step.buffers());
+            for i in 0..ENVS {
+                steps[i].push((from[i] as u32, step.reward[i]));
+                if step.terminated[i] || step.truncated[i] {
+                    held[i] = Held::default();
+                    ends += 1;
+                }
+            }
+        }
+        assert!(ends > ENVS, "no episode ends");
+        steps.concat()
+    }
+
+    #[test]
+    fn environments_stepped_one_by_one_are_those_stepped_together() {
+        let workplace = options_workplace(120, &OptionsConfig::default());
+        let (context, artifact) = (&workplace.context, &workplace.context.inputs["env"][0].artifact);
+        let options = OpenOptions::train(ENVS, SEED);
+        let open = || OptionsEnv::open(&context.store, artifact, &options).unwrap();
+        let rule = rule(Classes::Constant, vec![Some(0)]);
+        let expected = together(&mut open(), &rule);
+        assert!(expected.iter().any(|(_, reward)| *reward != 0.0));
+        for threads in [1, 3] {
+            let mut env = open();
+            let mut search = Search::new(context, &mut env, STEPS);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| search.simulate(&rule).unwrap());
+            assert_eq!(search.steps, expected, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn rules_that_decide_alike_are_simulated_once() {
+        let workplace = options_workplace(120, &OptionsConfig::default());
+        let (context, artifact) = (&workplace.context, &workplace.context.inputs["env"][0].artifact);
+        let mut env = OptionsEnv::open(&context.store, artifact, &OpenOptions::train(ENVS, SEED)).unwrap();
+        let mut search = Search::new(context, &mut env, STEPS);
+        let one = rule(Classes::Constant, vec![Some(0)]);
+        let two = rule(Classes::Oracle(Vec::new()), vec![Some(0), Some(0)]);
+        search.simulate(&one).unwrap();
+        let steps = search.steps.clone();
+        search.simulate(&two).unwrap();
+        assert_eq!(search.steps, steps);
+        let reward = search.evaluate(&one).unwrap();
+        for alike in [&one, &two] {
+            assert_eq!(search.evaluate(alike).unwrap(), reward);
+        }
+        assert_eq!(search.known.len(), 1);
+        search
+            .evaluate(&rule(Classes::Oracle(Vec::new()), vec![Some(0), None]))
+            .unwrap();
+        assert_eq!(search.known.len(), 2);
+    }
 }

@@ -163,6 +163,7 @@ impl<'a, S: StageKind> Training<'a, S> {
             env_artifact,
             (common.training.validation, common.training.seed),
             options.normalise_as.as_ref(),
+            &*env,
         )?;
         if validation.is_none() && common.training.validation.every.is_some_and(|every| every > 0) {
             context.events.emit(StageEvent::Warning {

@@ -60,12 +60,14 @@ struct Episode {
 
 impl Validation {
     /// The validation of a training with these settings; `None` where they or the environment have none.
-    /// Observations are normalised as in training.
+    /// Observations are normalised as in `training`, the environments that are trained on, whose tables are
+    /// shared.
     pub(crate) fn open(
         store: &Store,
         env: &Artifact,
         (config, seed): (ValidationConfig, u64),
         normalise_as: Option<&Normalisation>,
+        training: &dyn BatchEnv,
     ) -> Result<Option<Self>, StageError> {
         let held_out = stages_env::evaluation_episodes(store, env, Split::Validation)?;
         let is_limited = config.every.is_none() && held_out.is_none();
@@ -83,8 +85,11 @@ impl Validation {
             true => 1,
             false => 2,
         };
-        let open = |_| stages_env::open_any(store, env, &options);
-        let envs = (0..sides).map(open).collect::<Result<Vec<_>, _>>()?;
+        let open = |_| match training.beside(&options)? {
+            Some(envs) => Ok(envs),
+            None => stages_env::open_any(store, env, &options),
+        };
+        let envs = (0..sides).map(open).collect::<Result<Vec<_>, StageError>>()?;
         Ok(Some(Self {
             config,
             every: config.every.unwrap_or(if is_limited { DRAWN_EVERY } else { EVERY }),

@@ -1,16 +1,17 @@
 //! Reads the stage's inputs into the market data from which tables are built.
 
 use super::build::{Day, Quote};
-use super::config::OptionsConfig;
+use super::config::{Fills, OptionsConfig, QuoteKind};
+use super::fills::needs_depths;
 use super::symbol_changes::{Name, WorldInput, joined};
 use crate::env_artifact;
 use crate::feature_columns::FeatureColumn;
 use crate::worlds::Symbols;
-use arrow_array::RecordBatch;
+use arrow_array::{Array as _, Float64Array, RecordBatch};
 use arrow_schema::DataType;
 use datasets::Date;
 use datasets::corporate_action::CorporateAction;
-use datasets::schema::{CONTRACT, TRADABLE};
+use datasets::schema::{CONTRACT, SNAPSHOT, TRADABLE};
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::features::is_by_contract;
 use stages_core::{Context, Given, StageError, table};
@@ -131,28 +132,77 @@ fn pair(
         .collect()
 }
 
+/// The columns that identify a row of a chain, and of its Greeks.
+const ROW: [&str; 5] = ["date", SNAPSHOT.name, "expiry", "strike", "call"];
+
+/// The columns of a chain that an environment with these fills reads, where the chain has them.
+pub(super) fn chain_columns(fills: &Fills) -> Vec<&'static str> {
+    let mut columns = ROW.to_vec();
+    columns.extend([
+        "root",
+        "underlying",
+        TRADABLE.name,
+        "implied_volatility",
+        "forward",
+        "discount_factor",
+    ]);
+    match fills.quotes {
+        QuoteKind::BidAsk => columns.extend(["bid", "ask"]),
+        QuoteKind::Last => columns.push("last"),
+    }
+    if needs_depths(&fills.impact, &fills.liquidity) {
+        columns.extend(["volume", "open_interest"]);
+    }
+    if fills.liquidity.quoted.is_some() {
+        columns.extend(["bid_size", "ask_size"]);
+    }
+    columns
+}
+
+/// The columns of Greeks that an environment reads.
+pub(super) fn greek_columns() -> Vec<&'static str> {
+    ROW.into_iter().chain(NEEDED_GREEKS).collect()
+}
+
+/// A column of floats; NaN where there is no value, or no such column.
+struct Floats<'a>(Option<&'a Float64Array>);
+
+impl<'a> Floats<'a> {
+    fn of(batch: &'a RecordBatch, name: &str) -> Result<Self, StageError> {
+        table::floats(batch, name).map(|column| Self(Some(column)))
+    }
+
+    /// The column of a chain, which may lack columns that the environment does not require.
+    fn if_any(batch: &'a RecordBatch, name: &str) -> Result<Self, StageError> {
+        match batch.column_by_name(name) {
+            Some(_) => Self::of(batch, name),
+            None => Ok(Self(None)),
+        }
+    }
+
+    #[inline]
+    fn at(&self, i: usize) -> f64 {
+        self.0
+            .filter(|column| column.is_valid(i))
+            .map_or(f64::NAN, |column| column.value(i))
+    }
+}
+
 /// The snapshots in a partition.
 pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>, StageError> {
-    let unlike = || {
-        StageError::new("the rows of the Greeks are not those of the chain")
-            .hint("`greeks` must come from the very chain at `chain`")
-    };
     let n = chain.num_rows();
-    if greeks.num_rows() != n {
-        return Err(unlike());
-    }
-    // A chain from another source may lack columns that the environment does not require.
-    let optional = |name| table::floats_if_any(chain, name);
+    StageError::new("the rows of the Greeks are not those of the chain")
+        .hint("`greeks` must come from the very chain at `chain`")
+        .when(
+            greeks.num_rows() != n
+                || ROW
+                    .iter()
+                    .any(|key| chain.column_by_name(key) != greeks.column_by_name(key)),
+        )?;
+    let optional = |name| Floats::if_any(chain, name);
     let (times, expiries) = (table::snapshot_times(chain)?, table::dates(chain, "expiry")?);
     let (roots, calls) = (table::texts(chain, "root")?, table::bools(chain, "call")?);
-    let strikes = table::floats_or_nan(chain, "strike")?;
-    if table::dates(greeks, "expiry")? != expiries
-        || table::snapshot_times(greeks)? != times
-        || table::floats_or_nan(greeks, "strike")? != strikes
-        || table::bools(greeks, "call")? != calls
-    {
-        return Err(unlike());
-    }
+    let strikes = Floats::of(chain, "strike")?;
     let (bid, ask, last) = (optional("bid")?, optional("ask")?, optional("last")?);
     let underlying = optional("underlying")?;
     let tradable = match chain.column_by_name(TRADABLE.name) {
@@ -163,53 +213,55 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     let (forward, discount) = (optional("forward")?, optional("discount_factor")?);
     let (volume, open_interest) = (optional("volume")?, optional("open_interest")?);
     let (bid_size, ask_size) = (optional("bid_size")?, optional("ask_size")?);
-    let [delta, gamma, vega, theta] = NEEDED_GREEKS.map(|name| table::floats_or_nan(greeks, name));
+    let [delta, gamma, vega, theta] = NEEDED_GREEKS.map(|name| Floats::of(greeks, name));
     let (delta, gamma, vega, theta) = (delta?, gamma?, vega?, theta?);
 
     let mut days: Vec<Day> = Vec::new();
-    for i in 0..n {
-        if days.last().is_none_or(|day| day.time() != times[i]) {
-            days.push(Day {
-                date: times[i].date,
-                instant: times[i].instant,
-                underlying: f64::NAN,
-                roots: Vec::new(),
-                quotes: Vec::new(),
+    let mut start = 0;
+    for rows in times.chunk_by(|a, b| a == b) {
+        let mut day = Day {
+            date: rows[0].date,
+            instant: rows[0].instant,
+            underlying: f64::NAN,
+            roots: Vec::new(),
+            quotes: Vec::with_capacity(rows.len()),
+        };
+        for i in start..start + rows.len() {
+            if day.underlying.is_nan() && underlying.at(i) > 0.0 {
+                day.underlying = underlying.at(i);
+            }
+            let root = match day.roots.iter().position(|root| root == roots.value(i)) {
+                Some(root) => root,
+                None => {
+                    day.roots.push(roots.value(i).to_owned());
+                    day.roots.len() - 1
+                }
+            };
+            day.quotes.push(Quote {
+                expiry: expiries[i].0,
+                root: u16::try_from(root)
+                    .map_err(|_| StageError::new("more than 65,536 option classes on one day"))?,
+                call: calls.value(i),
+                strike: strikes.at(i),
+                bid: bid.at(i),
+                ask: ask.at(i),
+                last: last.at(i),
+                implied_volatility: implied_volatility.at(i),
+                delta: delta.at(i),
+                gamma: gamma.at(i),
+                vega: vega.at(i),
+                theta: theta.at(i),
+                forward: forward.at(i),
+                discount: discount.at(i),
+                volume: volume.at(i),
+                open_interest: open_interest.at(i),
+                bid_size: bid_size.at(i),
+                ask_size: ask_size.at(i),
+                tradable: tradable.is_none_or(|tradable| tradable.value(i)),
             });
         }
-        let Some(day) = days.last_mut() else { continue };
-        if day.underlying.is_nan() && underlying[i] > 0.0 {
-            day.underlying = underlying[i];
-        }
-        let root = match day.roots.iter().position(|root| root == roots.value(i)) {
-            Some(root) => root,
-            None => {
-                day.roots.push(roots.value(i).to_owned());
-                day.roots.len() - 1
-            }
-        };
-        day.quotes.push(Quote {
-            expiry: expiries[i].0,
-            root: u16::try_from(root)
-                .map_err(|_| StageError::new("more than 65,536 option classes on one day"))?,
-            call: calls.value(i),
-            strike: strikes[i],
-            bid: bid[i],
-            ask: ask[i],
-            last: last[i],
-            implied_volatility: implied_volatility[i],
-            delta: delta[i],
-            gamma: gamma[i],
-            vega: vega[i],
-            theta: theta[i],
-            forward: forward[i],
-            discount: discount[i],
-            volume: volume[i],
-            open_interest: open_interest[i],
-            bid_size: bid_size[i],
-            ask_size: ask_size[i],
-            tradable: tradable.is_none_or(|tradable| tradable.value(i)),
-        });
+        start += rows.len();
+        days.push(day);
     }
     Ok(days)
 }

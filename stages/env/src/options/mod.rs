@@ -82,4 +82,4 @@ pub use quantities::QUANTITIES;
 pub use reason::Reason;
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
-pub use step::{BASELINES, Explained, Ledger, OptionsEnv, OptionsSimulator, Position};
+pub use step::{BASELINES, Explained, Ledger, MenuState, OptionsEnv, OptionsSimulator, Position};

@@ -2,13 +2,14 @@
 
 use super::action_space::action_space;
 use super::build::{
-    Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build_worlds, part_snapshots,
+    Chain, Day, Kept, MarketSource, PartSnapshots, PartStore, Piece, Settlements, build_worlds,
+    part_snapshots,
 };
 use super::config::{OptionsConfig, QuoteKind};
 use super::contract_inputs::ContractSets;
 use super::fills::needed_columns;
 use super::hedge::HedgeInstrument;
-use super::inputs::{Features, NEEDED_GREEKS, days, is_key, worlds};
+use super::inputs::{Features, NEEDED_GREEKS, chain_columns, days, greek_columns, is_key, worlds};
 use super::listed::Listed;
 use super::observation;
 use super::strategies::Strategies;
@@ -25,10 +26,10 @@ use stages_core::corporate_actions;
 use stages_core::dataset::Partition;
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share,
-    StageError, StageKind, Tested, periods,
+    StageError, StageKind, Tested, periods, table,
 };
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "options";
@@ -161,6 +162,7 @@ impl StageKind for Options {
             .hint("set `symbol` to the one that it is of, or leave `future` out")
             .when(!future.is_empty() && worlds.len() > 1)?;
         let all: usize = worlds.iter().map(|world| world.parts.len()).sum();
+        let chain_columns = chain_columns(&config.fills);
         let read = AtomicU64::new(0);
         let mut listings = Vec::with_capacity(worlds.len());
         for world in &worlds {
@@ -172,28 +174,30 @@ impl StageKind for Options {
         }
         let mut sources = Vec::with_capacity(worlds.len());
         for (world, listed) in worlds.iter().zip(&listings) {
-            let read = &read;
-            let read_part =
-                move |part: usize| -> Result<Vec<Day>, StageError> {
-                    context.check_cancelled()?;
-                    let (chain, greeks) = &world.parts[part];
-                    context.progress(
-                        read.fetch_add(1, Ordering::Relaxed).min(all as u64),
-                        Some(all as u64),
-                        format!("reading {} {}", world.symbol, chain.key.range.from),
-                    );
-                    let mut days = days(&chain.read(&context.store)?, &greeks.read(&context.store)?)
-                        .map_err(|err| StageError {
-                            message: format!("{}: {}", chain.key.path(), err.message),
-                            ..err
-                        })?;
-                    let symbol = chain.key.symbol()?;
-                    for name in world.names.iter().filter(|name| name.symbol == symbol) {
-                        name.keep(&mut days, &world.symbol);
-                    }
-                    listed.keep(&mut days);
-                    Ok(days)
+            let (read, chain_columns) = (&read, &chain_columns);
+            let read_part = move |part: usize| -> Result<Vec<Day>, StageError> {
+                context.check_cancelled()?;
+                let (chain, greeks) = &world.parts[part];
+                context.progress(
+                    read.fetch_add(1, Ordering::Relaxed).min(all as u64),
+                    Some(all as u64),
+                    format!("reading {} {}", world.symbol, chain.key.range.from),
+                );
+                let table = |of: &Partition, columns: &[&str]| {
+                    table::columns_from_parquet(context.store.blob(of.blob.blob)?, columns)
                 };
+                let tables = (table(chain, chain_columns)?, table(greeks, &greek_columns())?);
+                let mut days = days(&tables.0, &tables.1).map_err(|err| StageError {
+                    message: format!("{}: {}", chain.key.path(), err.message),
+                    ..err
+                })?;
+                let symbol = chain.key.symbol()?;
+                for name in world.names.iter().filter(|name| name.symbol == symbol) {
+                    name.keep(&mut days, &world.symbol);
+                }
+                listed.keep(&mut days);
+                Ok(days)
+            };
             sources.push(MarketSource {
                 settlements: settlements(world, &context.store, listed)?,
                 features: features.of(context, world, &had)?,
@@ -256,12 +260,14 @@ impl StageKind for Options {
                 read: Box::new(|_| Err(not_cached())),
             };
             let memo = InStore::new(world, Pieces::Known(given));
+            let room = AtomicUsize::new(0);
+            let kept = Kept::new(world.parts.len(), &room);
             let snapshots: Vec<PartSnapshots> = (0..world.parts.len())
-                .map_while(|part| part_snapshots(&source, config, &memo, part).ok())
+                .map_while(|part| part_snapshots(&source, config, &memo, &kept, part).ok())
                 .collect();
             // It ends at the first part that is not in the memo, with those before it counted.
             if let Ok(chain) = Chain::new(&source, config, snapshots) {
-                let _ = chain.histories(&source, config, &memo);
+                let _ = chain.histories(&source, config, &memo, &kept);
             }
             cached += memo.histories.into_inner();
             all += world.parts.len() as u64;

@@ -42,7 +42,7 @@ impl<S: ActingSimulator> PortfolioEnv<S> {
     /// Starts an episode at a snapshot; no later snapshot ends the episode.
     pub fn begin_at(&mut self, snapshot: usize) {
         self.course.begin_at(snapshot);
-        begin(&self.simulator, &self.course, 0, &mut self.states.rows().env(0));
+        begin(&*self.simulator, &self.course, 0, &mut self.states.rows().env(0));
         self.forget();
     }
 

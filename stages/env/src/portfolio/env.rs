@@ -17,10 +17,12 @@ use cache::{Artifact, Store};
 use serde::Deserialize;
 use stages_core::{PeriodsAYear, StageError, periods};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// B environments of a market.
 pub struct PortfolioEnv<S: Simulator> {
-    pub(crate) simulator: S,
+    /// Shared by all environments over the same tables.
+    pub(crate) simulator: Arc<S>,
     pub(crate) course: Course,
     pub(crate) states: States<S::Parts>,
     /// The account at the end of the last episode of each `[B]`, and its weights `[B, N]`.
@@ -90,14 +92,27 @@ impl<S: Simulator> PortfolioEnv<S> {
 
     /// Opens the files that `file` returns by name.
     pub(crate) fn from_files(file: impl Files, options: &OpenOptions) -> Result<Self, StageError> {
+        StageError::new("cannot open 0 environments").when(options.num_envs == 0)?;
+        Self::over(Arc::new(S::open(file, options)?), options)
+    }
+
+    /// Opens other environments over the same tables, which are not read again; they stay in the
+    /// normalisation of these, whatever `options` says.
+    ///
+    /// # Errors
+    /// When `options` asks for no environment, or for dates of which the tables have none.
+    pub fn again(&self, options: &OpenOptions) -> Result<Self, StageError> {
+        StageError::new("cannot open 0 environments").when(options.num_envs == 0)?;
+        Self::over(Arc::clone(&self.simulator), options)
+    }
+
+    fn over(simulator: Arc<S>, options: &OpenOptions) -> Result<Self, StageError> {
         let num_envs = options.num_envs;
-        StageError::new("cannot open 0 environments").when(num_envs == 0)?;
-        let simulator = S::open(file, options)?;
         let course = Course::new(&simulator.common().worlds, options)?;
         let mut states = States::new(num_envs, simulator.common().width);
         let mut rows = states.rows();
         for i in 0..num_envs {
-            begin(&simulator, &course, i, &mut rows.env(i));
+            begin(&*simulator, &course, i, &mut rows.env(i));
         }
         Ok(Self {
             course,
@@ -120,7 +135,7 @@ impl<S: Simulator> PortfolioEnv<S> {
         decide: &(impl Fn(&S, usize, &mut EnvState<'_, S::Parts>) -> S::Act<'a> + Sync),
         out: StepBuffers<'_>,
     ) {
-        let (simulator, course) = (&self.simulator, &self.course);
+        let (simulator, course) = (&*self.simulator, &self.course);
         let num_envs = self.finals.len();
         let range = EnvRows {
             states: self.states.rows(),
@@ -159,6 +174,41 @@ impl<S: Simulator> PortfolioEnv<S> {
             }
             if !S::MASKS {
                 out.action_mask.values.fill(true);
+            }
+        });
+    }
+
+    /// Steps each environment by itself, as many times as `steps` has columns, all environments in parallel:
+    /// so the tables of its world stay in the cache, and threads meet once. `decide` says what environment i
+    /// does from its own state and from what it has kept since the episode began. Writes the snapshot from
+    /// which each step goes, and its reward, to `steps` `[B, T]`; no observation.
+    pub(crate) fn run_each<'a, M: Default>(
+        &mut self,
+        decide: &(impl Fn(&S, &mut M, &mut EnvState<'_, S::Parts>) -> S::Act<'a> + Sync),
+        steps: &mut [(u32, f32)],
+    ) {
+        let (simulator, course, num_envs) = (&*self.simulator, &self.course, self.finals.len());
+        let width = steps.len() / num_envs;
+        let view = (self.states.rows(), Rows::new(steps, width));
+        for_ranges(view, num_envs, 1, &|first,
+                                        len,
+                                        (mut states, mut steps): (
+            StateRows<'_, _>,
+            Rows<'_, _>,
+        )| {
+            for i in 0..len {
+                let (mut env, mut kept) = (states.env(i), M::default());
+                for step in steps.row(i) {
+                    let from = env.account.now() as u32;
+                    let act = decide(simulator, &mut kept, &mut env);
+                    let outcome = simulator.step(&mut env, act, None);
+                    *step = (from, outcome.reward);
+                    if outcome.terminated || outcome.truncated {
+                        kept = M::default();
+                        *env.account.episode() += 1;
+                        begin(simulator, course, first + i, &mut env);
+                    }
+                }
             }
         });
     }
@@ -294,7 +344,7 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
             let mut env = states.env(i);
             if env.account.steps() != 0 {
                 *env.account.episode() += 1;
-                begin(&self.simulator, &self.course, i, &mut env);
+                begin(&*self.simulator, &self.course, i, &mut env);
             }
             self.simulator.observe(&env, out.obs.row(i));
             if S::MASKS {
@@ -325,6 +375,10 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
         }
     }
 
+    fn beside(&self, options: &OpenOptions) -> Result<Option<Box<dyn BatchEnv>>, StageError> {
+        Ok(Some(Box::new(self.again(options)?)))
+    }
+
     fn save(&self) -> Vec<u8> {
         let states = &self.states;
         let moments: &[Moments] = match self.common().reward.keeps_moments() {
@@ -343,7 +397,7 @@ impl<S: Simulator> BatchEnv for PortfolioEnv<S> {
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
         let tag = self.tag();
-        let (simulator, states) = (&self.simulator, &mut self.states);
+        let (simulator, states) = (&*self.simulator, &mut self.states);
         let moments: &mut [Moments] = match simulator.common().reward.keeps_moments() {
             true => &mut states.moments,
             false => &mut [],

@@ -12,6 +12,7 @@ use bytemuck::Pod;
 use datasets::SnapshotTime;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use std::sync::Arc;
 
 /// The state of an account in terms that every environment of its market knows: times and names, not numbers
 /// of snapshots and contracts.
@@ -101,7 +102,8 @@ impl<S: ForwardSimulator> PortfolioEnv<S> {
     /// # Errors
     /// See [`ForwardSimulator::live`].
     pub fn live(&mut self) -> Result<(), StageError> {
-        self.simulator.live()
+        let shared = || StageError::new("other environments share the tables of this account");
+        Arc::get_mut(&mut self.simulator).ok_or_else(shared)?.live()
     }
 
     /// The state of environment 0.

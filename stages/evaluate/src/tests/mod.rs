@@ -37,8 +37,8 @@ use std::sync::Arc;
 const PROFITS: [&str; 7] = ["delta", "gamma", "vega", "theta", "carry", "costs", "unexplained"];
 
 /// A context over a store of its own.
-struct Workplace {
-    context: Context,
+pub(crate) struct Workplace {
+    pub(crate) context: Context,
     _home: tempfile::TempDir,
 }
 
@@ -138,7 +138,7 @@ impl Workplace {
 }
 
 /// An untrained policy on an options environment of a given number of days.
-fn options_workplace(days: usize, config: &OptionsConfig) -> Workplace {
+pub(crate) fn options_workplace(days: usize, config: &OptionsConfig) -> Workplace {
     let mut workplace = Workplace::new();
     workplace.connect_options(days, 5, config);
     let spec = workplace.env().spec().clone();

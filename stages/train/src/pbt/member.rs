@@ -63,6 +63,7 @@ pub(super) fn train(
         env,
         (common.training.validation, common.training.seed),
         options.normalise_as.as_ref(),
+        &*envs,
     )?;
     let origin = Origin::new(digest, common);
     let continuation = match segment.from {

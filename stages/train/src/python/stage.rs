@@ -109,7 +109,7 @@ fn train(config: &PythonTrainConfig, context: &Context) -> Result<Outputs, Stage
     let env = reopen(config.seed)?;
     let spec = env.spec().clone();
     let chosen = (config.validation, config.seed);
-    let validation = Validation::open(&context.store, artifact, chosen, None)?;
+    let validation = Validation::open(&context.store, artifact, chosen, None, &*env)?;
     if validation.is_none() && config.validation.every.is_some_and(|every| every > 0) {
         context.warn(
             "the environment holds no data out for validation: the last policy is handed on",

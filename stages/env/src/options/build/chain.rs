@@ -14,6 +14,8 @@ use rayon::prelude::*;
 use serde_json::json;
 use stages_core::StageError;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// The settings that determine how quotes are read.
 fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::Value {
@@ -42,19 +44,71 @@ pub(super) fn snapshots_key(source: &MarketSource<'_>, config: &OptionsConfig) -
     cache::canonical_json(&key)
 }
 
-/// The snapshots of part `part`.
+/// The snapshots of part `part`, whose quotes are kept if they were read.
 pub(crate) fn part_snapshots<S: PartStore>(
     source: &MarketSource<'_>,
     config: &OptionsConfig,
     store: &S,
+    kept: &Kept<'_>,
     part: usize,
 ) -> Result<PartSnapshots, StageError> {
     let key = snapshots_key(source, config);
+    let mut computed = None;
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
         let (days, left_out) = days(source, part)?;
-        PartSnapshots::new(&days, left_out, config, &source.settlements).encode()
+        let snapshots = PartSnapshots::new(&days, left_out, config, &source.settlements);
+        kept.keep(part, days);
+        let bytes = snapshots.encode();
+        computed = Some(snapshots);
+        bytes
     })?;
-    PartSnapshots::decode(&store.bytes(&file)?)
+    computed.map_or_else(|| PartSnapshots::decode(&store.bytes(&file)?), Ok)
+}
+
+/// The quotes of a world's parts from the reading of their snapshots on to their histories, so that they are
+/// read once; all worlds together keep a limited number.
+pub(crate) struct Kept<'a> {
+    parts: Vec<Mutex<Option<Vec<Day>>>>,
+    /// The number of quotes for which there is room yet.
+    room: &'a AtomicUsize,
+}
+
+impl<'a> Kept<'a> {
+    /// Room for the quotes of `parts` parts, in the room that worlds share.
+    pub(crate) fn new(parts: usize, room: &'a AtomicUsize) -> Self {
+        Self {
+            parts: (0..parts).map(|_| Mutex::default()).collect(),
+            room,
+        }
+    }
+
+    fn keep(&self, part: usize, days: Vec<Day>) {
+        let quotes = quotes(&days);
+        let room = |room: usize| room.checked_sub(quotes);
+        if self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+            .is_ok()
+        {
+            *self.parts[part].lock().unwrap_or_else(PoisonError::into_inner) = Some(days);
+        }
+    }
+
+    fn take(&self, part: usize) -> Option<Vec<Day>> {
+        let days = self.parts[part].lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        self.room.fetch_add(quotes(&days), Ordering::Relaxed);
+        Some(days)
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        (0..self.parts.len()).for_each(|part| drop(self.take(part)));
+    }
+}
+
+fn quotes(days: &[Day]) -> usize {
+    days.iter().map(|day| day.quotes.len()).sum()
 }
 
 /// The snapshots of a part that have a price of the underlying, and the number of others.
@@ -143,6 +197,7 @@ impl Chain {
         source: &MarketSource<'_>,
         config: &OptionsConfig,
         store: &S,
+        kept: &Kept<'_>,
     ) -> Result<Vec<S::File>, StageError> {
         let slate = &config.slate;
         let settings = cache::canonical_json(&json!([
@@ -186,11 +241,11 @@ impl Chain {
             let file = store.piece(Piece::Histories, self.numbers[i], &key, || {
                 computed = true;
                 let quoted = ahead.take(i, parts.len(), |i| {
-                    Ok(QuotedHistories::new(
-                        &days(source, self.numbers[i])?.0,
-                        &parts[i],
-                        &config.fills,
-                    ))
+                    let days = match kept.take(self.numbers[i]) {
+                        Some(days) => days,
+                        None => days(source, self.numbers[i])?.0,
+                    };
+                    Ok(QuotedHistories::new(&days, &parts[i], &config.fills))
                 })?;
                 quoted.complete(part, &state)
             })?;
@@ -232,5 +287,27 @@ impl ReadAhead {
         self.quoted
             .remove(&part)
             .ok_or_else(|| StageError::new(format!("part {part} of the chain was not read")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::synthetic::market;
+
+    #[test]
+    fn quotes_are_kept_as_far_as_there_is_room() {
+        let days = market(60, 5).days;
+        let n = quotes(&days);
+        let room = AtomicUsize::new(n + n / 2);
+        let kept = Kept::new(2, &room);
+        kept.keep(0, days.clone());
+        kept.keep(1, days.clone());
+        assert!(kept.take(1).is_none());
+        assert_eq!(kept.take(0).map(|days| quotes(&days)), Some(n));
+        kept.keep(1, days);
+        assert_eq!(room.load(Ordering::Relaxed), n / 2);
+        drop(kept);
+        assert_eq!(room.into_inner(), n + n / 2);
     }
 }

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use datasets::SnapshotTime;
 use stages_core::StageError;
 use stages_numerics::black_scholes::{greeks, intrinsic};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The contracts that a part lists.
 #[derive(Clone, Debug, Default)]
@@ -108,6 +108,20 @@ impl Listing {
     /// The contracts that the part leaves unexpired.
     fn unexpired(&self) -> impl Iterator<Item = usize> {
         (0..self.contracts.len()).filter(|&i| !self.settles[i])
+    }
+
+    /// The numbers of the classes, and the index of each contract that quotes are of by expiry, class, bits
+    /// of the strike and right. No quote is of a contract that delivers another number of shares.
+    fn quoted(&self) -> (HashMap<&str, usize>, HashMap<(i32, usize, u64, bool), usize>) {
+        let (mut roots, mut indices) = (HashMap::new(), HashMap::new());
+        for (i, (key, _)) in self.contracts.iter().enumerate() {
+            let next = roots.len();
+            let root = *roots.entry(key.root.as_str()).or_insert(next);
+            if key.deliverable() == 1.0 {
+                indices.insert((key.expiry, root, key.strike, key.call), i);
+            }
+        }
+        (roots, indices)
     }
 
     /// The index of each contract.
@@ -261,7 +275,7 @@ pub(crate) struct QuotedHistories {
 
 impl QuotedHistories {
     pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
-        let indices = part.listing.indices();
+        let (roots, indices) = part.listing.quoted();
         // What an adjustment makes of a strike is a number of cents, and not all vendors round it. No quote
         // is of a contract that delivers another number of shares.
         let adjusted: BTreeMap<(i32, &str, i64, bool), usize> = part
@@ -300,12 +314,15 @@ impl QuotedHistories {
             for (class, curve) in curves(day, part.settlements) {
                 this.curves.entry(class).or_default().push((t, curve));
             }
+            let numbers: Vec<_> = day.roots.iter().map(|root| roots.get(root.as_str())).collect();
             for quote in &day.quotes {
-                let key = ContractKey::new(day, quote);
-                let near = || adjusted.get(&(key.expiry, key.root.as_str(), cents(quote.strike), key.call));
+                let root = numbers.get(usize::from(quote.root)).copied().flatten();
+                let listed = root
+                    .and_then(|root| indices.get(&(quote.expiry, *root, quote.strike.to_bits(), quote.call)));
+                let near = || adjusted.get(&(quote.expiry, day.root(quote), cents(quote.strike), quote.call));
                 let found = match adjusted.is_empty() {
-                    true => [indices.get(&key), None],
-                    false => [indices.get(&key), near()],
+                    true => [listed, None],
+                    false => [listed, near()],
                 };
                 // A contract may be on the slate by its own strike, and held by the rounded one.
                 let same = found[0] == found[1];

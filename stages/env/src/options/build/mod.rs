@@ -11,7 +11,7 @@ mod settlements;
 mod snapshots;
 
 pub use assemble::{build, build_worlds};
-pub(super) use chain::{Chain, part_snapshots};
+pub(super) use chain::{Chain, Kept, part_snapshots};
 pub use market_source::{ContractColumns, ContractFeatures, Day, MarketSource, Quote};
 pub use part_store::{InMemory, PartStore, Piece};
 pub use settlements::Settlements;

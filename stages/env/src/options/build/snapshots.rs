@@ -142,12 +142,15 @@ impl PartSnapshots {
         let goes_on =
             |(expiry, root): &Class| last.is_some_and(|last| !settlements.of(*expiry, root).is_over(last));
         let mut all = BTreeMap::new();
+        let mut snapshots = Vec::with_capacity(days.len());
         for day in days {
+            let curves = curves(day, settlements);
+            snapshots.push(snapshot(day, &curves, config, settlements));
             // A class that appears again on a day has its curve of later on that day.
-            all.extend(curves(day, settlements));
+            all.extend(curves);
         }
         Self {
-            snapshots: days.iter().map(|day| snapshot(day, config, settlements)).collect(),
+            snapshots,
             left_out,
             curves: all.into_iter().filter(|(class, _)| goes_on(class)).collect(),
         }
@@ -164,27 +167,37 @@ impl PartSnapshots {
 }
 
 /// The carry of the nearest expiry that the slate may select, where a future is traded.
-fn carry(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Option<f64> {
+fn carry(
+    day: &Day,
+    curves: &[(Class, Curve)],
+    config: &OptionsConfig,
+    settlements: &Settlements,
+) -> Option<f64> {
     if config.hedge.instrument != HedgeInstrument::Future {
         return None;
     }
     let days = |(expiry, root): &Class| settlements.of(*expiry, root).days(day.time());
-    curves(day, settlements)
-        .into_iter()
-        .map(|(class, curve)| (days(&class), curve.carry))
+    curves
+        .iter()
+        .map(|(class, curve)| (days(class), curve.carry))
         .filter(|(days, _)| *days >= f64::from(config.slate.min_days))
         .min_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, carry)| carry)
 }
 
-fn snapshot(day: &Day, config: &OptionsConfig, settlements: &Settlements) -> Snapshot {
+fn snapshot(
+    day: &Day,
+    curves: &[(Class, Curve)],
+    config: &OptionsConfig,
+    settlements: &Settlements,
+) -> Snapshot {
     let selection = select(day, config, settlements);
     let key = |i: usize| ContractKey::new(day, &day.quotes[i]);
     Snapshot {
         date: day.date.0,
         instant: day.instant,
         underlying: day.underlying,
-        carry: carry(day, config, settlements).map(f64::to_bits),
+        carry: carry(day, curves, config, settlements).map(f64::to_bits),
         features: selection
             .slots
             .iter()

@@ -4,6 +4,7 @@ use super::baseline::decide;
 use super::ledger::Position;
 use super::market::Market;
 use super::simulator::{Act, OptionsSimulator};
+use super::state::Account;
 use crate::batch::StepBuffers;
 use crate::options::config::{MAX_ACTIONS, OptionsConfig};
 use crate::options::order::Decision;
@@ -11,6 +12,39 @@ use crate::portfolio::{BaselineName, PortfolioEnv};
 
 /// B environments that trade options on one underlying.
 pub type OptionsEnv = PortfolioEnv<OptionsSimulator>;
+
+/// The state of an environment as a rule of the menu sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct MenuState<'a> {
+    /// The number of the present snapshot, among those of all worlds.
+    pub snapshot: usize,
+    /// The number of lines held.
+    pub lines: usize,
+    /// The hidden features at the snapshot; NaN where one has no value. They are for oracles, never for
+    /// policies.
+    pub hidden: &'a [f32],
+    /// The actions that the state allows, by bit.
+    allowed: u64,
+}
+
+impl<'a> MenuState<'a> {
+    fn new(market: &'a Market, account: &Account) -> Self {
+        let snapshot = account.t as usize;
+        // A menu of 64 actions leaves no bit over.
+        let of_menu = u64::MAX >> (MAX_ACTIONS - market.strategies.names.len().min(MAX_ACTIONS));
+        Self {
+            snapshot,
+            lines: account.lines as usize,
+            hidden: market.tables.hidden(snapshot),
+            allowed: account.action_mask & of_menu,
+        }
+    }
+
+    /// Returns whether the state allows an action of the menu.
+    pub fn allows(&self, action: u32) -> bool {
+        self.allowed.checked_shr(action).is_some_and(|mask| mask & 1 == 1)
+    }
+}
 
 impl OptionsEnv {
     fn market(&self) -> &Market {
@@ -34,9 +68,25 @@ impl OptionsEnv {
         &names[..names.len().min(MAX_ACTIONS)]
     }
 
-    /// Returns whether the state of environment `i` allows an action of the menu.
-    pub fn allows(&self, i: usize, action: u32) -> bool {
-        (action as usize) < self.menu().len() && self.states.view(i).account.action_mask >> action & 1 == 1
+    /// The state of environment `i` as a rule of the menu sees it.
+    pub fn menu_state(&self, i: usize) -> MenuState<'_> {
+        MenuState::new(self.market(), self.states.view(i).account)
+    }
+
+    /// Steps each environment by a rule as many times as `steps` has columns, one environment after another
+    /// and in parallel. `decide` is given what it has kept of the episode, which begins with the default.
+    /// Writes the snapshot from which each step goes, and its reward, to `steps` `[B, T]`.
+    pub fn step_rule<M: Default>(
+        &mut self,
+        decide: impl Fn(&mut M, MenuState<'_>) -> Decision + Sync,
+        steps: &mut [(u32, f32)],
+    ) {
+        self.run_each(
+            &|simulator, kept, env| {
+                Act::Decision(decide(kept, MenuState::new(&simulator.market, env.account)))
+            },
+            steps,
+        );
     }
 
     /// Takes the decision of a baseline in every environment.
@@ -48,15 +98,10 @@ impl OptionsEnv {
         );
     }
 
-    /// The number of lines that environment `i` holds.
-    pub fn lines(&self, i: usize) -> usize {
-        self.states.view(i).account.lines as usize
-    }
-
     /// The lines of environment `i`.
     pub fn positions(&self, i: usize) -> Vec<Position> {
         let t = self.snapshot(i);
-        let lines = &self.held(i)[..self.lines(i)];
+        let lines = &self.held(i)[..self.states.view(i).account.lines as usize];
         lines.iter().map(|line| Position::new(self.market(), line, t)).collect()
     }
 

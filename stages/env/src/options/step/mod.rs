@@ -23,7 +23,7 @@ mod trade;
 mod weights;
 
 pub use baseline::BASELINES;
-pub use env::OptionsEnv;
+pub use env::{MenuState, OptionsEnv};
 pub use explain::Explained;
 pub use ledger::{Ledger, Position};
 pub use simulator::OptionsSimulator;

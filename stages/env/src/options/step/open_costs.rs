@@ -15,6 +15,7 @@ use crate::options::order::Instrument;
 use crate::options::portfolio_margin::Scan;
 use crate::options::reason::Reason;
 use crate::options::strategies::FIRST_OPEN;
+use rayon::prelude::*;
 
 /// A bound on rounding errors, as a fraction of the sums that were rounded.
 const ROUNDING: f64 = 1e-9;
@@ -28,18 +29,24 @@ struct OpenCost {
     /// commission, less half the underlying bought, plus the initial margin of all the strategy's short
     /// options, taken as naked.
     takes: f64,
-    /// The number of lines that the strategy needs.
-    lines: u32,
+    needs: Needs,
+}
+
+/// The needs of a strategy at a snapshot beside money.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Needs {
+    /// The number of lines.
+    lines: u8,
     /// [`Reason::NoContract`] or [`Reason::NoQuote`] where that masks the strategy, or else [`ALLOWED`].
-    reason: u32,
+    reason: u8,
 }
 
 impl OpenCost {
-    fn masked(reason: Reason, lines: u32) -> Self {
+    fn masked(reason: Reason, lines: u8) -> Self {
+        let reason = reason as u8;
         Self {
             takes: f64::INFINITY,
-            lines,
-            reason: reason as u32,
+            needs: Needs { lines, reason },
         }
     }
 
@@ -48,7 +55,7 @@ impl OpenCost {
             return Self::masked(Reason::NoContract, 0);
         };
         let now = market.tables.at(t);
-        let lines = basket.contracts().count() as u32;
+        let lines = basket.contracts().count() as u8;
         let (mut takes, mut gross, mut marks, mut hedge) = (0.0, 0.0, 0.0, 0.0);
         let mut sides = [0.0; 2];
         let config = &market.config;
@@ -82,17 +89,21 @@ impl OpenCost {
                 true => f64::INFINITY,
                 false => takes + margin + ROUNDING * (gross + margin.abs()),
             },
-            lines,
-            reason: ALLOWED,
+            needs: Needs {
+                lines,
+                reason: ALLOWED as u8,
+            },
         }
     }
+}
 
+impl Needs {
     /// The reason that masks the strategy whatever its margin, or else [`ALLOWED`].
-    fn reason(&self, free_lines: u32) -> u32 {
-        if self.lines > free_lines {
+    fn reason(self, free_lines: u32) -> u32 {
+        if u32::from(self.lines) > free_lines {
             Reason::NoRoom as u32
         } else {
-            self.reason
+            u32::from(self.reason)
         }
     }
 }
@@ -109,8 +120,8 @@ pub(super) struct Allowed {
 
 /// The costs of all strategies at all snapshots.
 pub(super) struct OpenCosts {
-    /// The cost of each of the S strategies at each snapshot `[T, S]`.
-    costs: Vec<OpenCost>,
+    /// The needs of each of the S strategies at each snapshot `[T, S]`.
+    needs: Vec<Needs>,
     /// The values of [`OpenCost::takes`] `[T, S]`.
     takes: Vec<f64>,
     /// The strategies that each number of free lines allows `[T, 0..=most_lines]`, if margin allows all of
@@ -124,16 +135,18 @@ pub(super) struct OpenCosts {
 impl OpenCosts {
     pub(super) fn new(market: &Market) -> Self {
         let (snapshots, strategies) = (market.tables.rows.dates.len(), market.strategies.legs.len());
-        let costs: Vec<OpenCost> = (0..snapshots)
-            .flat_map(|t| (0..strategies).map(move |strategy| OpenCost::new(market, t, strategy)))
-            .collect();
-        let most_lines = costs.iter().map(|cost| cost.lines as usize).max().unwrap_or(0);
+        let (takes, needs): (Vec<f64>, Vec<Needs>) = (0..snapshots)
+            .into_par_iter()
+            .flat_map_iter(|t| (0..strategies).map(move |strategy| OpenCost::new(market, t, strategy)))
+            .map(|cost| (cost.takes, cost.needs))
+            .unzip();
+        let most_lines = needs.iter().map(|needs| usize::from(needs.lines)).max().unwrap_or(0);
         let mut allowed = Vec::with_capacity(snapshots * (most_lines + 1));
         for t in 0..snapshots {
             for free_lines in 0..=most_lines {
                 let mut of = Allowed::default();
-                for (strategy, cost) in costs[t * strategies..(t + 1) * strategies].iter().enumerate() {
-                    let reason = cost.reason(free_lines as u32);
+                for (strategy, needs) in needs[t * strategies..(t + 1) * strategies].iter().enumerate() {
+                    let reason = needs.reason(free_lines as u32);
                     of.counts += 1 << (8 * reason);
                     of.mask |= bit(reason == ALLOWED, strategy + FIRST_OPEN);
                 }
@@ -141,8 +154,8 @@ impl OpenCosts {
             }
         }
         Self {
-            takes: costs.iter().map(|cost| cost.takes).collect(),
-            costs,
+            takes,
+            needs,
             allowed,
             strategies,
             most_lines,
@@ -185,7 +198,7 @@ impl OpenCosts {
 
     /// Checks what does not depend on the account's money: contracts, quotes and free lines.
     pub(super) fn check(&self, t: usize, strategy: usize, free_lines: u32) -> Result<(), Reason> {
-        let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
+        let reason = self.needs[t * self.strategies + strategy].reason(free_lines);
         Reason::ALL.get(reason as usize).copied().map_or(Ok(()), Err)
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::options::synthetic::market;
 use crate::options::{FeatureColumn, HeldOut, MarketSource, WorldSet, build_worlds};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The markets as worlds A, B, C, …, each with the number of its world as a feature that is not observed.
 fn worlds(
@@ -159,4 +160,48 @@ fn unlike_worlds_are_refused() {
     assert!(err.message.contains("another multiplier"), "{err:?}");
     let err = worlds(&all, &held_out()).unwrap_err();
     assert!(err.message.contains("validation"), "{err:?}");
+}
+
+/// The quotes of a part are read once for its snapshots and its histories.
+#[test]
+fn each_part_is_read_once() {
+    let (market, config) = (market(120, 5), OptionsConfig::default());
+    let (plain, reads) = (market.source(), AtomicUsize::new(0));
+    let source = MarketSource {
+        read: Box::new(|part| {
+            reads.fetch_add(1, Ordering::Relaxed);
+            (plain.read)(part)
+        }),
+        ..market.source()
+    };
+    assert_eq!(
+        build(&source, &config, &InMemory).unwrap().files,
+        files(&market, &config)
+    );
+    assert_eq!(reads.load(Ordering::Relaxed), source.parts.len());
+}
+
+/// Environments beside others share their tables, and step as if they had opened the files themselves.
+#[test]
+fn environments_beside_others_share_their_tables() {
+    let files = worlds(&markets(4), &held_out()).unwrap();
+    let training = open(&files, &OpenOptions::train(2, 5));
+    let options = OpenOptions::test(3, 7);
+    let (mut beside, mut alone) = (training.again(&options).unwrap(), open(&files, &options));
+    assert!(std::ptr::eq(training.simulator(), beside.simulator()));
+    let mut out = [Step::new(alone.spec(), 3), Step::new(alone.spec(), 3)];
+    beside.reset(out[0].buffers());
+    alone.reset(out[1].buffers());
+    let mut random = Random::new(&[3]);
+    for _ in 0..200 {
+        let actions = random_actions(&mut random, &out[0], 3);
+        step_discrete(&mut beside, &actions, &mut out[0]);
+        step_discrete(&mut alone, &actions, &mut out[1]);
+        assert_eq!((&out[0].obs, &out[0].reward), (&out[1].obs, &out[1].reward));
+    }
+    let none = OpenOptions {
+        num_envs: 0,
+        ..options
+    };
+    assert!(training.again(&none).is_err());
 }

@@ -38,7 +38,10 @@ impl StocksEnv {
 
     #[cfg(test)]
     pub(crate) fn set_instructions(&mut self, instructions: InstructionSet) {
-        self.simulator.market.instructions = instructions;
+        std::sync::Arc::get_mut(&mut self.simulator)
+            .unwrap()
+            .market
+            .instructions = instructions;
     }
 
     /// Takes a target for each environment, as [`BatchEnv::step`](crate::BatchEnv::step) does with actions.
