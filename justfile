@@ -25,6 +25,10 @@ test-long:
 bench NAME *ARGS:
     cargo run --release -- bench {{NAME}} {{ARGS}}
 
+# Tests and measures training on an NVIDIA GPU beside JAX and PyTorch; see .ci/gpu for a machine without one
+gpu DIR:
+    .ci/gpu {{DIR}}
+
 # Everything that a change must pass
 ci:
     .ci/run
