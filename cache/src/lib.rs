@@ -68,6 +68,8 @@ mod life;
 mod listing;
 mod lock;
 mod lookup;
+#[cfg(target_os = "macos")]
+mod macos;
 mod obstacle;
 mod open;
 mod owner;

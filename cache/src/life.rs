@@ -94,7 +94,8 @@ impl std::fmt::Display for Owned {
     }
 }
 
-/// True if the process has ended and waits for its parent, and its start time; `None` if it cannot be read.
+/// True if the process has ended and waits for its parent, and its start time; `None` if it cannot be read,
+/// as on systems without `/proc`: a process is then known by its id alone, and by its signs of life.
 fn read_start(process: u32) -> Option<(bool, Option<u64>)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may hold anything.
@@ -206,12 +207,16 @@ pub(crate) fn read_fresh(path: &Path) -> Result<Option<(Vec<u8>, Metadata)>> {
 
 /// The id of the machine's current boot.
 pub(crate) fn boot_id() -> Option<String> {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+    #[cfg(target_os = "macos")]
+    let id = crate::macos::boot_id();
+    #[cfg(not(target_os = "macos"))]
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    Some(id?.trim().to_owned()).filter(|id| !id.is_empty())
 }
 
 /// The time since some fixed instant. Time during which the machine is suspended counts, unlike that of
 /// [`Instant`]: other hosts' time goes on.
+#[cfg(not(target_os = "macos"))]
 pub(crate) fn uptime() -> Duration {
     // Open once, so that all times are those of one clock.
     static UPTIME: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/uptime").ok());
@@ -224,6 +229,14 @@ pub(crate) fn uptime() -> Duration {
         Duration::try_from_secs_f64(seconds).ok()
     };
     uptime().unwrap_or_else(|| START.elapsed())
+}
+
+/// The time since some fixed instant. Time during which the machine is suspended counts here, too: the
+/// monotonic clock of macOS goes on, unlike that of [`Instant`].
+#[cfg(target_os = "macos")]
+pub(crate) fn uptime() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    Duration::try_from(now).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ use crate::life::boot_id;
 use crate::parallel;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 /// The tolerance for rounded modification times and clocks that are set back a little.
@@ -122,22 +121,18 @@ impl Store {
 
     fn sync(&self) -> Result<()> {
         let root = self.root();
-        #[cfg(target_os = "linux")]
-        {
-            let dir = File::open(root).map_err(Error::io("flush", root))?;
-            rustix::fs::syncfs(&dir).map_err(|err| Error::io("flush", root)(err.into()))
-        }
-        #[cfg(not(target_os = "linux"))]
-        {
-            rustix::fs::sync();
-            Ok(())
-        }
+        #[cfg(target_os = "macos")]
+        let flushed = crate::macos::sync_volume(root);
+        #[cfg(not(target_os = "macos"))]
+        let flushed = std::fs::File::open(root).and_then(|dir| Ok(rustix::fs::syncfs(&dir)?));
+        flushed.map_err(Error::io("flush", root))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::io::Write as _;
 
     /// Simulates a power failure before the bytes of a file reached the disk.

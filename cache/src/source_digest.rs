@@ -8,7 +8,8 @@
 //! disk update the times when a clean page is first written to, but not again until the page has been written
 //! back: a page that may still be dirty is written back before the file is hashed. Other file systems update
 //! the times late or not at all (tmpfs, FUSE), or do not record the writes of other machines (NFS): files
-//! there are hashed each time ([`has_reliable_times`]).
+//! there are hashed each time ([`has_reliable_times`]). On macOS, APFS and HFS+ count as reliable; there the
+//! system may note the writes of a program that maps a file only when it writes the pages back.
 
 use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
@@ -78,9 +79,18 @@ pub fn has_reliable_times(path: &Path) -> bool {
 
 /// True if a file's times record every write to it, so that its digest may be cached; otherwise the file is
 /// hashed each time.
-#[cfg(not(target_os = "linux"))]
-pub fn has_reliable_times(_: &Path) -> bool {
-    true
+#[cfg(target_os = "macos")]
+pub fn has_reliable_times(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|fs| records_writes(&fs.f_fstypename.map(|c| c.cast_unsigned())))
+}
+
+/// True for the name of a file system of macOS whose times record every write by a system call. APFS counts
+/// nanoseconds, HFS+ seconds, which [`RACY`] covers. Not so the shares of other machines (`smbfs`, `nfs`,
+/// `webdav`), `exfat` and FUSE.
+#[cfg(any(target_os = "macos", test))]
+fn records_writes(name: &[u8]) -> bool {
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    [b"apfs".as_slice(), b"hfs"].contains(&name)
 }
 
 #[derive(Serialize, Deserialize)]
@@ -187,5 +197,44 @@ fn regular_metadata(path: &Path) -> Result<Metadata> {
         Err(Error::io("read", path)(std::io::Error::other(format!(
             "{kind}, not a regular file"
         ))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_systems_of_a_mac() {
+        for (name, is_reliable) in [
+            ("apfs", true),
+            ("hfs", true),
+            ("smbfs", false),
+            ("macfuse", false),
+            ("apf", false),
+        ] {
+            // As the system fills the field.
+            let mut field = [0; 16];
+            field[..name.len()].copy_from_slice(name.as_bytes());
+            assert_eq!(records_writes(&field), is_reliable, "{name}");
+        }
+        assert!(!records_writes(&[0; 16]));
+    }
+
+    #[test]
+    fn a_change_within_the_coarsest_clock_is_not_old() {
+        let at = |modified| Stamp {
+            size: 1,
+            modified,
+            changed: (10, 0),
+            inode: 1,
+            device: 1,
+        };
+        let now = SystemTime::UNIX_EPOCH + Duration::new(20, 5);
+        // APFS: one nanosecond before and at the limit.
+        assert!(at((18, 4)).is_older_than(RACY, now));
+        assert!(!at((18, 5)).is_older_than(RACY, now));
+        // HFS+ writes whole seconds.
+        assert!(!at((19, 0)).is_older_than(RACY, now));
     }
 }

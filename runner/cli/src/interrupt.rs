@@ -2,6 +2,7 @@
 
 use crate::output;
 use runner_engine::{Control, Failure, exit, no_thread};
+use runner_sandbox::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
@@ -29,20 +30,6 @@ fn handled() -> Vec<i32> {
         signals.push(SIGHUP);
     }
     signals
-}
-
-/// True if this process was started with that signal ignored.
-fn is_ignored(signal: i32) -> bool {
-    let ignored = || {
-        let status = std::fs::read_to_string("/proc/self/status").ok()?;
-        let mask = status
-            .lines()
-            .find_map(|line| line.strip_prefix("SigIgn:"))?
-            .trim()
-            .to_owned();
-        u64::from_str_radix(&mask, 16).ok()
-    };
-    ignored().is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
 }
 
 /// The control of a run: the first signal asks running stages to stop, the second one kills them. The process

@@ -18,7 +18,7 @@ use runner_pipeline::{
     self as pipeline, Isolation, LoadOptions, Names, NightDates, Pipeline, PipelineErrors, Scheduled,
     load_with_sources, named, resolved, scheduled, select,
 };
-use runner_sandbox::machine_memory;
+use runner_sandbox::{machine_cores, machine_memory};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -203,7 +203,7 @@ pub(crate) struct Project {
 impl Project {
     /// The default options of a run of this project on this machine.
     pub(crate) fn options(&self, session: &Session, run: &str) -> Options {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let cores = machine_cores();
         Options {
             run: run.to_owned(),
             program: PROGRAM.to_owned(),

@@ -54,7 +54,13 @@ pub(super) fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    Ok((count, received.next()))
+    let received = received.next();
+    // This process has one thread, which starts no program meanwhile.
+    #[cfg(not(target_os = "linux"))]
+    if let Some(descriptor) = &received {
+        rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::CLOEXEC)?;
+    }
+    Ok((count, received))
 }
 
 #[cfg(target_os = "linux")]

@@ -1,6 +1,5 @@
 //! A running program, and the start of its first process.
 
-#[cfg(target_os = "linux")]
 use super::isolated_by::Isolated;
 #[cfg(target_os = "linux")]
 use super::landlock;
@@ -8,6 +7,8 @@ use super::landlock;
 use super::link::Link;
 use super::process::{self, Executable};
 use super::protocol::Spec;
+#[cfg(target_os = "macos")]
+use super::seatbelt;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -73,7 +74,7 @@ pub(super) fn plain(spec: &Spec, entrance: Option<PathBuf>, log: OwnedFd) -> Res
         #[cfg(target_os = "linux")]
         ended: rustix::process::pidfd_open(first, rustix::process::PidfdFlags::empty()).ok(),
         #[cfg(not(target_os = "linux"))]
-        ended: None,
+        ended: exit_queue(first),
         #[cfg(target_os = "linux")]
         link: None,
     })
@@ -86,7 +87,14 @@ pub(super) fn become_program(
     mut last: impl FnMut() -> Result<(), String>,
 ) -> Result<Pid, String> {
     let what = || format!("execute `{}`", spec.program.display());
-    let program = Executable::new(&spec.program, &spec.arguments, &spec.env);
+    let program = match spec.surroundings.isolated {
+        #[cfg(target_os = "macos")]
+        Isolated::Seatbelt => {
+            let (program, arguments) = seatbelt::command(spec);
+            Executable::new(&program, &arguments, &spec.env)
+        }
+        _ => Executable::new(&spec.program, &spec.arguments, &spec.env),
+    };
     let program = program.map_err(|err| format!("{}: {err}", what()))?;
     let execute = program.ready();
     process::spawn(&mut || {
@@ -107,4 +115,20 @@ pub(super) fn become_program(
             Err(reason) => reason,
         }
     })
+}
+
+/// A queue of events that becomes readable when a child has exited; `None` if it has already.
+#[cfg(not(target_os = "linux"))]
+fn exit_queue(child: Pid) -> Option<OwnedFd> {
+    use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent, kqueue};
+    let queue = kqueue().ok()?;
+    let filter = EventFilter::Proc {
+        pid: child,
+        flags: ProcessEvents::EXIT,
+    };
+    let exit = [Event::new(filter, EventFlags::ADD, std::ptr::null_mut())];
+    #[expect(unsafe_code, reason = "no safe function watches a process")]
+    // SAFETY: the event refers to a process, not to a descriptor that may be closed.
+    let added = unsafe { kevent(&queue, &exit, &mut [] as &mut [Event], None) };
+    added.ok().map(|_| queue)
 }

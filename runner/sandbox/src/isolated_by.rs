@@ -10,6 +10,8 @@ pub enum Isolated {
     Namespaces,
     /// Landlock limits access to files, and to the network as far as the system supports that.
     Landlock,
+    /// The profile of macOS limits access to files and to the network.
+    Seatbelt,
     /// The program runs in a container.
     Container,
     /// The program is not isolated.
@@ -29,6 +31,7 @@ impl Isolated {
         match self {
             Self::Namespaces => "namespaces",
             Self::Landlock => "landlock",
+            Self::Seatbelt => "seatbelt",
             Self::Container => "container",
             Self::None => "none",
         }

@@ -18,7 +18,8 @@
 //!   completes the private tree of files, drops every privilege, and exits with the shell; the kernel then
 //!   kills whatever else the program started.
 //! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its
-//!   child, and is killed. Its access to files is limited by Landlock where the system has that.
+//!   child, and is killed. Its access to files is limited by Landlock where the system has that, and on
+//!   macOS by a profile of `sandbox-exec`.
 //!
 //! The messages of the control socket are in [`protocol`].
 
@@ -49,6 +50,8 @@ mod process;
 mod protocol;
 #[cfg(target_os = "linux")]
 mod refused;
+#[cfg(any(target_os = "macos", test))]
+mod seatbelt;
 mod server;
 mod supervisor;
 #[cfg(target_os = "linux")]
@@ -61,7 +64,10 @@ mod visible;
 pub use client::{Client, Running, this_program};
 pub use isolated_by::Isolated;
 pub use probe::{Probed, probe};
+pub use process::is_ignored;
 pub use protocol::{Said, Spec, Surroundings};
 pub use server::sandbox;
-pub use usage::{USAGE, family_memory, machine_memory, peak_memory, peak_memory_of, tree_cpu, tree_memory};
+pub use usage::{
+    USAGE, family_memory, machine_cores, machine_memory, peak_memory, peak_memory_of, tree_cpu, tree_memory,
+};
 pub use visible::is_visible;

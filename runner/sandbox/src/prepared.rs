@@ -45,8 +45,8 @@ impl Prepared {
     /// Prepares the surroundings of a program: this system has none but the host's.
     #[cfg(not(target_os = "linux"))]
     pub fn new(spec: &Spec) -> Result<Self, String> {
-        if spec.surroundings.isolated != Isolated::None {
-            return Err("only Linux isolates programs".to_owned());
+        if !matches!(spec.surroundings.isolated, Isolated::None | Isolated::Seatbelt) {
+            return Err("only Linux has namespaces and Landlock".to_owned());
         }
         Ok(Self {
             surroundings: spec.surroundings.clone(),

@@ -17,16 +17,18 @@ impl Probed {
         Self {
             namespaces: Err(reason.to_owned()),
             landlock: Err(reason.to_owned()),
+            seatbelt: Err(reason.to_owned()),
             limits: Err(reason.to_owned()),
         }
     }
 
     /// The strongest isolation available to programs without a container.
     pub fn strongest(&self) -> Isolated {
-        match (&self.namespaces, &self.landlock) {
-            (Ok(()), _) => Isolated::Namespaces,
-            (Err(_), Ok(_)) => Isolated::Landlock,
-            (Err(_), Err(_)) => Isolated::None,
+        match () {
+            () if self.namespaces.is_ok() => Isolated::Namespaces,
+            () if self.landlock.is_ok() => Isolated::Landlock,
+            () if self.seatbelt.is_ok() => Isolated::Seatbelt,
+            () => Isolated::None,
         }
     }
 
@@ -34,7 +36,9 @@ impl Probed {
     pub fn refuses_network(&self) -> bool {
         /// The first version of Landlock that refuses TCP.
         const NETWORK: u32 = 4;
-        self.namespaces.is_ok() || self.landlock.as_ref().is_ok_and(|version| *version >= NETWORK)
+        self.namespaces.is_ok()
+            || self.seatbelt.is_ok()
+            || self.landlock.as_ref().is_ok_and(|version| *version >= NETWORK)
     }
 }
 
@@ -44,6 +48,8 @@ pub struct Probed {
     pub namespaces: Result<(), String>,
     /// The version of Landlock; the reason, if it is unavailable.
     pub landlock: Result<u32, String>,
+    /// The reason, if programs cannot be limited by a profile of macOS.
+    pub seatbelt: Result<(), String>,
     /// The control group in which the groups of programs are created; the reason and a hint, if there is
     /// none.
     pub limits: Result<PathBuf, String>,
@@ -62,22 +68,12 @@ pub fn probe() -> Probed {
 
 impl Probed {
     /// Probes as [`probe`] does, with a server that is already running and an empty directory.
+    #[cfg(target_os = "linux")]
     pub fn with(client: &Client, dir: &Path) -> Self {
-        #[cfg(target_os = "linux")]
         let mut limits = super::group::parent();
-        #[cfg(not(target_os = "linux"))]
-        let limits: Result<PathBuf, String> = Err("only Linux has control groups".to_owned());
-        if !cfg!(target_os = "linux") {
-            return Self {
-                namespaces: Err("only Linux has namespaces".to_owned()),
-                landlock: Err("only Linux has Landlock".to_owned()),
-                limits,
-            };
-        }
-        let mut namespaces = attempt(client, dir, limits.clone().ok());
-        #[cfg(target_os = "linux")]
+        let mut namespaces = try_namespaces(client, dir, limits.clone().ok());
         if let (Err(reason), Ok(_)) = (&namespaces, &limits) {
-            let without = attempt(client, dir, None);
+            let without = try_namespaces(client, dir, None);
             // The control group was what the system refused.
             if without.is_ok() {
                 limits = Err(reason.clone());
@@ -88,31 +84,79 @@ impl Probed {
             Some(remedy) => format!("{reason}; {remedy}"),
             None => reason,
         });
-        #[cfg(target_os = "linux")]
-        let landlock = super::landlock::version();
-        #[cfg(not(target_os = "linux"))]
-        let landlock = Err(String::new());
         Self {
             namespaces,
-            landlock,
+            landlock: super::landlock::version(),
+            seatbelt: Err("only macOS has profiles".to_owned()),
             limits,
+        }
+    }
+
+    /// Probes as [`probe`] does, with a server that is already running and an empty directory.
+    #[cfg(not(target_os = "linux"))]
+    pub fn with(client: &Client, dir: &Path) -> Self {
+        let seatbelt = try_seatbelt(client, dir);
+        Self {
+            namespaces: Err(match &seatbelt {
+                Ok(()) => "only Linux has namespaces".to_owned(),
+                Err(reason) => {
+                    format!("only Linux has namespaces, and `sandbox-exec` does not work: {reason}")
+                }
+            }),
+            landlock: Err("only Linux has Landlock".to_owned()),
+            seatbelt,
+            limits: Err("only Linux has control groups".to_owned()),
         }
     }
 }
 
-fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), String> {
-    let failed = |err: io::Error| format!("cannot try: {err}");
+#[cfg(target_os = "linux")]
+fn try_namespaces(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), String> {
     let spec = Spec {
         surroundings: Surroundings {
             isolated: Isolated::Namespaces,
             group,
             ..Surroundings::default()
         },
-        stage: dir.join("stage"),
         program: "/".into(),
         directory: "/stage/work".into(),
         ..Spec::default()
     };
+    match attempt(client, dir, spec)? {
+        // Everything else succeeded: a directory cannot be executed.
+        Said::Failed { message } if message.starts_with("execute") => Ok(()),
+        Said::Failed { message } | Said::Unprepared { message } => Err(message),
+        Said::Ended { status, .. } => Err(format!("init ended with status {status}")),
+        Said::Started { .. } => Err("it started a directory".to_owned()),
+    }
+}
+
+/// Runs a shell that may write to its directory, and must not write beside it.
+#[cfg(not(target_os = "linux"))]
+fn try_seatbelt(client: &Client, dir: &Path) -> Result<(), String> {
+    let script = "echo > inside; ! echo > ../beside";
+    let spec = Spec {
+        surroundings: Surroundings {
+            isolated: Isolated::Seatbelt,
+            ..Surroundings::default()
+        },
+        program: "/bin/sh".into(),
+        arguments: ["sh", "-ec", script].map(str::to_owned).into(),
+        directory: dir.join("stage/work"),
+        ..Spec::default()
+    };
+    match attempt(client, dir, spec)? {
+        Said::Ended { status: 0, .. } => Ok(()),
+        Said::Ended { status, .. } => Err(format!("its shell ended with status {status}")),
+        Said::Failed { message } | Said::Unprepared { message } => Err(message),
+        Said::Started { .. } => Err("its shell did not end".to_owned()),
+    }
+}
+
+/// Runs a program in `dir`, and returns the last message about it.
+fn attempt(client: &Client, dir: &Path, mut spec: Spec) -> Result<Said, String> {
+    let failed = |err: io::Error| format!("cannot try: {err}");
+    spec.stage = dir.join("stage");
     for name in ["work", "tmp"] {
         fs::create_dir_all(spec.stage.join(name)).map_err(failed)?;
     }
@@ -121,17 +165,15 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
     let until = Instant::now() + LONGEST;
     while Instant::now() < until {
         match running.said(Duration::from_secs(1)).map_err(failed)? {
-            // Everything else succeeded: a directory cannot be executed.
-            Some(Said::Failed { message }) if message.starts_with("execute") => return Ok(()),
-            Some(Said::Failed { message } | Said::Unprepared { message }) => return Err(message),
-            Some(Said::Ended { status, .. }) => return Err(format!("init ended with status {status}")),
             Some(Said::Started { .. }) | None => {}
+            Some(said) => return Ok(said),
         }
     }
     Err("the attempt took too long".to_owned())
 }
 
 /// The setting that forbids user namespaces, if it is one of the usual settings.
+#[cfg(target_os = "linux")]
 fn remedy() -> Option<String> {
     let setting = |name: &str| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/")));
     let is = |name: &str, value: &str| setting(name).is_ok_and(|text| text.trim() == value);

@@ -244,6 +244,17 @@ pub(super) fn forward_terminate() {
     set_signal(Signal::TERM, handler as libc::sighandler_t);
 }
 
+/// True if this process ignores a signal, as under `nohup`.
+pub fn is_ignored(signal: i32) -> bool {
+    #[expect(unsafe_code, reason = "no safe function reads the handling of signals")]
+    // SAFETY: all fields are numbers, for which zero is valid; the call writes the structure, and no more.
+    let action = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0).then_some(action)
+    };
+    action.is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
+}
+
 fn set_signal(signal: Signal, handler: libc::sighandler_t) {
     #[expect(unsafe_code, reason = "no safe function sets the handling of signals")]
     // SAFETY: the handler is the system's or async-signal-safe.

@@ -27,7 +27,7 @@ const LONGEST: u32 = 16 << 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Surroundings {
     /// The isolation of the programs: none, their own namespaces (see [`super::tree`]), or
-    /// [`super::landlock`].
+    /// [`super::landlock`]; on macOS none, or the profile of `sandbox-exec`.
     pub isolated: Isolated,
     /// If set, the programs stay in the host's network.
     pub network: bool,

@@ -46,7 +46,7 @@ pub enum StageEvent {
     },
     /// The isolation of an external program that is about to start.
     Isolation {
-        /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
+        /// The isolation in force: `namespaces`, `landlock`, `seatbelt`, `container` or `none`.
         isolation: String,
         /// True if the program can reach the network.
         network: bool,

@@ -6,7 +6,7 @@ use crate::session::{PROGRAM, Session};
 use cache::Store;
 use clap::Args;
 use runner_engine::{Failure, exit, text};
-use runner_sandbox::{Isolated, machine_memory, probe};
+use runner_sandbox::{Isolated, machine_cores, machine_memory, probe};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +64,11 @@ pub(crate) fn doctor(session: &Session, args: &DoctorArgs) -> Result<u8, Failure
     // If true, nothing can run.
     let mut fatal = absent.iter().any(|(path, _)| path.starts_with("/proc"));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    add("cores", cores.to_string(), None);
+    let cores = match machine_cores() {
+        fast if fast < cores => format!("{fast} of {cores}: threads keep to the performance cores"),
+        _ => cores.to_string(),
+    };
+    add("cores", cores, None);
     let set = stages_numerics::dispatch::InstructionSet::detect();
     add("instruction set", set.name().to_owned(), None);
     add("numerics class", stages_numerics::class::numerics_class(), None);
@@ -108,6 +112,7 @@ pub(crate) fn doctor(session: &Session, args: &DoctorArgs) -> Result<u8, Failure
     let isolated = probed.strongest();
     let problem = probed.namespaces.as_ref().err().map(|reason| match isolated {
         Isolated::Landlock => format!("`run:` stages are limited by Landlock alone: {reason}"),
+        Isolated::Seatbelt => format!("`run:` stages are limited by `sandbox-exec` alone: {reason}"),
         _ => format!("`run:` stages are not isolated from this machine: {reason}"),
     });
     add("isolation", isolated.name().to_owned(), problem);

@@ -4,7 +4,7 @@
 use super::command_run::Run;
 use super::container;
 use super::failure::{describe, full};
-use super::files::{copy_file, create_parent, failed, read_pieces};
+use super::files::{copy_file, create_parent, failed, read_pieces, refuse_existing};
 use super::input_files::InputFiles;
 use super::job::Done;
 use super::limits::timed_out;
@@ -127,7 +127,9 @@ impl Run<'_> {
     /// limit its memory.
     fn group(&self, isolated: Isolated) -> Result<Option<PathBuf>, StageError> {
         match (isolated, self.program.memory) {
-            (Isolated::Container, _) | (Isolated::None | Isolated::Landlock, None) => Ok(None),
+            (Isolated::Container, _) | (Isolated::None | Isolated::Landlock | Isolated::Seatbelt, None) => {
+                Ok(None)
+            }
             _ => self.sandbox.group(self.store),
         }
     }
@@ -157,6 +159,7 @@ impl Run<'_> {
         let mut needs = BTreeMap::new();
         for (port, artifacts) in self.inputs {
             let base = dir.host("needs").join(port);
+            refuse_existing(&base)?;
             let mut paths = Vec::new();
             for (i, input) in artifacts.iter().enumerate() {
                 let base = match self.command.points.get(port).and_then(|names| names.get(i)) {

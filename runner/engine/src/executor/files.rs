@@ -4,7 +4,7 @@
 use cache::shared;
 use stages_core::StageError;
 use stages_core::error::Cause;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
@@ -28,6 +28,17 @@ pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
     match path.parent() {
         Some(parent) => shared::create_dir_all(parent).map_err(failed("create", parent)),
         None => Ok(()),
+    }
+}
+
+/// Fails if a path exists in a directory that was empty. On a file system that ignores case, as most of a Mac
+/// do, two names may denote one file.
+pub(super) fn refuse_existing(path: &Path) -> Result<(), StageError> {
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(_) => Err(StageError::new(format!("`{}` is there already", path.display())).hint(
+            "the file system ignores case, and two names of the stage differ in nothing else: rename one",
+        )),
     }
 }
 
@@ -57,26 +68,31 @@ pub(super) fn read_pieces(
 /// Copies a file with its permissions to a new file: as a reflink if the file system supports them.
 pub(super) fn copy_file(from: &Path, to: &Path, stop: Stop<'_>) -> Result<(), StageError> {
     let mut source = File::open(from).map_err(failed("read", from))?;
-    let mut target = File::create_new(to).map_err(failed("write", to))?;
-    if !reflink(&source, &target) {
+    if let Some(mut target) = clone_or_create(&source, to).map_err(failed("write", to))? {
         read_pieces(&mut source, from, stop, |bytes| {
             target.write_all(bytes).map_err(failed("write", to))
         })?;
     }
     let mode = source.metadata().map_err(failed("read", from))?.permissions();
-    target.set_permissions(mode).map_err(failed("write", to))
+    fs::set_permissions(to, mode).map_err(failed("write", to))
 }
 
-/// Makes the empty file `target` a reflink of `source`; returns true if the file system did so.
-pub(super) fn reflink(source: &File, target: &File) -> bool {
+/// Creates the file `to` as a reflink of `source`. Where the file system has none, returns the new file,
+/// which is empty.
+pub(super) fn clone_or_create(source: &File, to: &Path) -> io::Result<Option<File>> {
     #[cfg(target_os = "linux")]
     {
-        rustix::fs::ioctl_ficlone(target, source).is_ok()
+        let target = File::create_new(to)?;
+        let is_cloned = rustix::fs::ioctl_ficlone(&target, source).is_ok();
+        Ok((!is_cloned).then_some(target))
     }
+    // APFS only clones to a new name; an existing one is an error of both calls.
     #[cfg(not(target_os = "linux"))]
     {
-        let _ = (source, target);
-        false
+        match rustix::fs::fclonefileat(source, rustix::fs::CWD, to, rustix::fs::CloneFlags::empty()) {
+            Ok(()) => Ok(None),
+            Err(_) => File::create_new(to).map(Some),
+        }
     }
 }
 
@@ -84,7 +100,6 @@ pub(super) fn reflink(source: &File, target: &File) -> bool {
 mod tests {
     use super::*;
     use std::cell::Cell;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]

@@ -9,7 +9,7 @@
 //! isolated programs among them: whatever the isolation, the files and the store's blobs are hashed again
 //! before anything is recorded.
 
-use super::files::{Stop, copy_file, create_parent, failed, reflink};
+use super::files::{Stop, clone_or_create, copy_file, create_parent, failed, refuse_existing};
 use cache::{Artifact, BlobDigest, BlobRef, Error, Store, shared};
 use runner_pipeline::plain_path;
 use stages_core::StageError;
@@ -80,13 +80,10 @@ impl InputFiles {
 
     /// Returns true if the file is not shared with the store's file.
     fn place(&self, from: &Path, to: &Path, stop: Stop<'_>) -> Result<bool, StageError> {
-        // On a file system that ignores case, two names may denote one file.
-        if fs::symlink_metadata(to).is_ok() {
-            return Err(failed("write", to)(io::ErrorKind::AlreadyExists.into()));
-        }
+        refuse_existing(to)?;
         let device = fs::metadata(from).map_err(failed("read", from))?.dev();
         if WITHOUT_CLONES.load(Relaxed) != device {
-            let clone = || io::Result::Ok(reflink(&File::open(from)?, &File::create_new(to)?));
+            let clone = || io::Result::Ok(clone_or_create(&File::open(from)?, to)?.is_none());
             if clone().map_err(failed("write", to))? {
                 return Ok(true);
             }
@@ -201,6 +198,19 @@ mod tests {
         assert_eq!(path, file.dir.path().join("in/SPX_options__2019_.csv"));
         assert!(path.is_file());
         assert!(folder.write_out().1.join(NAME).is_file());
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_not_overwritten() {
+        let home = home("a.txt", false);
+        fs::create_dir(home.dir.path().join("in")).unwrap();
+        fs::write(home.dir.path().join("in/a.txt"), "of another input").unwrap();
+        let to = home.dir.path().join("in");
+        let error = InputFiles::new(false)
+            .write_out(&home.store, &home.artifact, &to, &|| Ok(()))
+            .unwrap_err();
+        assert!(error.message.contains("in/a.txt` is there already"), "{error}");
+        assert_eq!(fs::read(to.join("a.txt")).unwrap(), b"of another input");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::job::{Done, Executor, Job, JobStore, JobWork, Request};
 use super::limits::Limits;
 use super::run_job::inputs;
 use cache::{ArtifactBuilder, BlobDigest, BlobRef, KeyHasher, Store, Upstream};
-use runner_sandbox::{machine_memory, this_program};
+use runner_sandbox::{machine_cores, machine_memory, this_program};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{EventSink, StageError};
@@ -56,7 +56,7 @@ impl Machine {
             program: BlobRef::of_file(&program)?.blob,
             clock: clock(),
             numerics_class: stages_numerics::class::numerics_class(),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: machine_cores(),
             memory: machine_memory(),
             temporary_space: disk.map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
             question,

@@ -134,7 +134,7 @@ impl Running<'_> {
         let shell = self.run.shell_path()?;
         let spec = |program: &Path, arguments: Vec<String>| Spec {
             surroundings: match self.isolated {
-                Isolated::Namespaces | Isolated::Landlock => Surroundings {
+                Isolated::Namespaces | Isolated::Landlock | Isolated::Seatbelt => Surroundings {
                     isolated: self.isolated,
                     network: command.network,
                     visible: self.run.visible(),
