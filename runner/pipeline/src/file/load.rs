@@ -18,7 +18,7 @@ use crate::stage::{Connector, Face, Finder, Job, Needs, Scope, Setting, Stage, T
 use crate::text::{Block, Problems, Texts, Tree, source, yaml};
 use crate::{DescribeKinds, FindEarlier, FindTried, Notify, Pipeline, PipelineErrors, Work};
 use stages_core::AnyStage;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -352,6 +352,7 @@ impl<'a> Loader<'a> {
         let mut points: Vec<Vec<Point>> = vec![Vec::new(); stages.len()];
         let mut first: Vec<usize> = vec![0; stages.len()];
         let mut sound = vec![false; stages.len()];
+        let mut ids: HashMap<String, String> = HashMap::new();
         for index in order {
             let plan = Plan {
                 stage: &stages[index],
@@ -390,6 +391,15 @@ impl<'a> Loader<'a> {
                 let mut node = self.node(&plan, point, connections.inputs(point, &first), quiet);
                 if let Work::Command(command) = &mut node.work {
                     Arc::make_mut(command).points = connections.folders(point);
+                }
+                if let Some(other) = ids.insert(node.id.to_ascii_lowercase(), node.id.clone())
+                    && !quiet
+                {
+                    self.problems.add(
+                        plan.stage.key.spot,
+                        format!("`{other}` and `{}` differ only in case", node.id),
+                        "rename one: on a Mac, whose file systems ignore case, their logs would be one file",
+                    );
                 }
                 self.pipeline.nodes.push(node);
             }
