@@ -26,11 +26,23 @@ fn is_there(program: &str, args: &[&str]) -> bool {
     found
 }
 
-/// Runs the program with a home of its own for units, and a `systemctl` that notes how it is called.
+/// As launchd does, refuses to load an agent that is loaded, and to unload one that is not.
+const LAUNCHCTL: &str = "#!/bin/sh
+echo \"$@\" >> \"$CALLS\"
+case $1 in
+  bootstrap) [ -e \"$3\" ] && mkdir \"$CALLS.loaded\" 2> /dev/null || exit 5 ;;
+  bootout) rmdir \"$CALLS.loaded\" 2> /dev/null || exit 3 ;;
+esac
+";
+
+/// Runs the program with a home of its own for units, and services that note how they are called.
 fn with_units(project: &Project, args: &[&str]) -> Ended {
-    project.write("bin/systemctl", "#!/bin/sh\necho \"$@\" >> \"$CALLS\"\n");
-    let tool = project.path("bin/systemctl");
-    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let note = "#!/bin/sh\necho \"$@\" >> \"$CALLS\"\n";
+    for (name, text) in [("bin/systemctl", note), ("bin/launchctl", LAUNCHCTL)] {
+        project.write(name, text);
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(project.path(name), mode).unwrap();
+    }
     let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap());
     let output = project
         .command(args)
@@ -129,6 +141,29 @@ fn units_are_shown_written_and_removed() {
         &["schedule", "uninstall", "p.yaml", "--with", "systemd", "--yes"],
     );
     assert_eq!((nothing.code, nothing.stdout.as_str()), (0, "nothing is installed\n"));
+}
+
+#[test]
+fn an_agent_is_loaded_once_and_unloaded() {
+    let project = nightly(DAILY);
+    let run =
+        |command: &str| with_units(&project, &["schedule", command, "p.yaml", "--with", "launchd", "--yes"]);
+    let plist = project.path("user/Library/LaunchAgents/runner.schedule.nightly.plist");
+    // Again, with the agent of before.
+    for _ in 0..2 {
+        let installed = run("install");
+        assert_eq!(installed.code, 0, "{}", installed.stderr);
+        let text = std::fs::read_to_string(&plist).unwrap();
+        assert!(text.contains("user/Library/Logs/runner.schedule.nightly.log"), "{text}");
+    }
+    let removed = run("uninstall");
+    assert_eq!(removed.code, 0, "{}", removed.stderr);
+    assert!(!plist.exists() && !project.path("calls.loaded").exists());
+    let calls = std::fs::read_to_string(project.path("calls")).unwrap();
+    let user = rustix::process::getuid().as_raw();
+    let unload = format!("bootout gui/{user}/runner.schedule.nightly\n");
+    let load = format!("bootstrap gui/{user} {}\n", plist.display());
+    assert_eq!(calls, [&*unload, &load, &unload, &load, &unload].concat());
 }
 
 /// The findings of systemd about the units.

@@ -50,6 +50,8 @@ enum Step {
     Crontab { text: String, shown: String },
     /// Runs a program.
     Run(Vec<String>),
+    /// Runs a program that fails where it has nothing to do.
+    Clear(Vec<String>),
 }
 
 impl Step {
@@ -63,7 +65,7 @@ impl Step {
             Self::Write { path, text } => format!("write {}:\n{}", path.display(), indented(text)),
             Self::Remove { path } => format!("remove {}\n", path.display()),
             Self::Crontab { shown, .. } => format!("change the crontab:\n{}", indented(shown)),
-            Self::Run(words) => format!("run {}\n", words.join(" ")),
+            Self::Run(words) | Self::Clear(words) => format!("run {}\n", words.join(" ")),
         }
     }
 
@@ -72,7 +74,7 @@ impl Step {
             Self::Write { path, text } => json!({ "write": path, "text": text }),
             Self::Remove { path } => json!({ "remove": path }),
             Self::Crontab { text, .. } => json!({ "crontab": text }),
-            Self::Run(words) => json!({ "run": words }),
+            Self::Run(words) | Self::Clear(words) => json!({ "run": words }),
         }
     }
 
@@ -90,6 +92,10 @@ impl Step {
                 _ => Ok(()),
             },
             Self::Crontab { text, .. } => write_crontab(text),
+            Self::Clear(words) => {
+                let _ = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+                Ok(())
+            }
             Self::Run(words) => {
                 let failed = |what: String| {
                     Failure::machine(format!("`{}` {what}", words.join(" "))).hint(
@@ -168,12 +174,15 @@ pub(super) fn install(session: &Session, args: &TimerArgs) -> Result<(), Failure
                 steps.push(Step::Crontab { text, shown });
             }
             Installer::Launchd => {
-                let path = agent(session, &call.name)?;
+                let (path, label) = (agent(session, &call.name)?, launchd::label(&call.name));
+                let log = user_home(session)?.join("Library/Logs").join(format!("{label}.log"));
+                // An agent that is loaded keeps its former text.
+                steps.push(Step::Clear(launchd::unload(&label)));
                 steps.push(Step::Write {
                     path: path.clone(),
-                    text: launchd::plist(&call),
+                    text: launchd::plist(&call, &log),
                 });
-                steps.push(Step::run(&["launchctl", "load", "-w", &path.display().to_string()]));
+                steps.push(Step::Run(launchd::load(&path)));
             }
         }
     }
@@ -210,9 +219,10 @@ pub(super) fn uninstall(session: &Session, args: &TimerArgs) -> Result<(), Failu
             steps.push(Step::Crontab { text, shown });
         }
         if is_chosen(Installer::Launchd) && is_installed("launchd") {
-            let path = agent(session, &name)?;
-            steps.push(Step::run(&["launchctl", "unload", "-w", &path.display().to_string()]));
-            steps.push(Step::Remove { path });
+            steps.push(Step::Clear(launchd::unload(&launchd::label(&name))));
+            steps.push(Step::Remove {
+                path: agent(session, &name)?,
+            });
         }
     }
     perform(session, args, &steps)

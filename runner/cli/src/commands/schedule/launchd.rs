@@ -1,16 +1,38 @@
 //! Agents of launchd.
+//!
+//! The system throttles jobs of other process types than `Interactive`, and keeps those of the background on
+//! efficiency cores. A time that passed while the machine slept is made up for when it wakes.
 
 use super::unit::{Call, RETRY_AFTER};
+use std::path::Path;
 
 /// The label of a pipeline's agent.
 pub(super) fn label(name: &str) -> String {
     format!("runner.schedule.{name}")
 }
 
-/// The property list: every five minutes, since launchd knows only local time.
-pub(super) fn plist(call: &Call) -> String {
+/// The agents of this user's sessions.
+fn domain() -> String {
+    format!("gui/{}", rustix::process::getuid().as_raw())
+}
+
+/// The command that loads an agent. Unlike `launchctl load`, it fails where that fails.
+pub(super) fn load(plist: &Path) -> Vec<String> {
+    let path = plist.display().to_string();
+    ["launchctl".to_owned(), "bootstrap".to_owned(), domain(), path].into()
+}
+
+/// The command that unloads an agent, if it is loaded.
+pub(super) fn unload(label: &str) -> Vec<String> {
+    let service = format!("{}/{label}", domain());
+    ["launchctl".to_owned(), "bootout".to_owned(), service].into()
+}
+
+/// The property list: every five minutes, since launchd knows only local time. The program's output goes to
+/// the file `log`.
+pub(super) fn plist(call: &Call, log: &Path) -> String {
     let word = |text: &str| format!("    <string>{}</string>\n", escaped(text));
-    let path = |path: &std::path::Path| path.display().to_string();
+    let path = |path: &Path| path.display().to_string();
     let arguments: String = [
         &path(&call.program),
         "-q",
@@ -33,6 +55,7 @@ pub(super) fn plist(call: &Call) -> String {
         arguments = arguments,
         env = env,
         folder = escaped(&path(&call.folder)),
+        log = escaped(&path(log)),
     )
 }
 
@@ -53,7 +76,8 @@ mod tests {
             folder: "/Users/desk".into(),
             env: vec![("RUNNER_HOME", "/Users/desk/.runner".to_owned())],
         };
-        insta::assert_snapshot!(plist(&call), @r#"
+        let log = Path::new("/Users/desk/Library/Logs/runner.schedule.nightly.log");
+        insta::assert_snapshot!(plist(&call, log), @r#"
         <?xml version="1.0" encoding="UTF-8"?>
         <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
         <plist version="1.0">
@@ -77,6 +101,12 @@ mod tests {
           </dict>
           <key>WorkingDirectory</key>
           <string>/Users/desk</string>
+          <key>StandardOutPath</key>
+          <string>/Users/desk/Library/Logs/runner.schedule.nightly.log</string>
+          <key>StandardErrorPath</key>
+          <string>/Users/desk/Library/Logs/runner.schedule.nightly.log</string>
+          <key>ProcessType</key>
+          <string>Interactive</string>
           <key>RunAtLoad</key>
           <true/>
           <key>StartInterval</key>
