@@ -60,55 +60,81 @@ fn some_rows(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: 
     portable(instructions, x, dy, add, dw);
 }
 
+/// The most rows whose sums the registers of AVX2 and of NEON hold.
+const MOST: usize = 6;
+
 kernel![
     /// [`gradient`] without intrinsics.
     fn portable(x: Inputs<'_>, dy: Right<'_>, add: bool, dw: &mut [f32]) {
-        // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
-        if FMA && cfg!(target_arch = "x86_64") {
-            generic::<6, FMA>(x, dy, add, dw);
-        } else {
-            generic::<4, FMA>(x, dy, add, dw);
-        }
-    }
-];
-
-#[inline(always)]
-fn generic<const M: usize, const FMA: bool>(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
-    for p in 0..dy.columns.panels() {
-        let (place, width) = dy.columns.panel(p, x.width);
-        for half in (0..width).step_by(16) {
-            let from = p * dy.panel + half;
-            let mut i = 0;
-            while i < x.width {
-                let dw = &mut dw[place + half + i * dy.columns.stride()..];
-                if i + M <= x.width {
-                    block::<M, FMA>((x, i), (dy, from), add, dw, (width - half).min(16));
-                    i += M;
-                } else {
-                    block::<1, FMA>((x, i), (dy, from), add, dw, (width - half).min(16));
-                    i += 1;
+        // The baseline of x86 has half as many registers.
+        let most = if FMA { MOST } else { 4 };
+        for p in 0..dy.columns.panels() {
+            let (place, width) = dy.columns.panel(p, x.width);
+            for half in (0..width).step_by(16) {
+                let dy = (dy, p * dy.panel + half);
+                let lanes = (width - half).min(16);
+                let mut i = 0;
+                // Groups of nearly equal size, so that none is of a row or two.
+                while i < x.width {
+                    let left = x.width - i;
+                    let height = left.div_ceil(left.div_ceil(most));
+                    let dw = &mut dw[place + half + i * dy.0.columns.stride()..];
+                    match height {
+                        1 => block::<1, FMA>((x, i), dy, add, dw, lanes),
+                        2 => block::<2, FMA>((x, i), dy, add, dw, lanes),
+                        3 => block::<3, FMA>((x, i), dy, add, dw, lanes),
+                        4 => block::<4, FMA>((x, i), dy, add, dw, lanes),
+                        5 => block::<5, FMA>((x, i), dy, add, dw, lanes),
+                        _ => block::<MOST, FMA>((x, i), dy, add, dw, lanes),
+                    }
+                    i += height;
                 }
             }
         }
     }
-}
+];
 
+/// Some rows of dw from row `i` of the inputs on, `lanes` columns of them.
 #[inline(always)]
 fn block<const M: usize, const FMA: bool>(
-    (x, i): (Inputs, usize),
-    (dy, from): (Right, usize),
+    x: (Inputs, usize),
+    dy: (Right, usize),
     add: bool,
     dw: &mut [f32],
     lanes: usize,
 ) {
-    let n = dy.columns.stride();
+    let stride = dy.0.columns.stride();
+    if lanes == 16 {
+        return chains::<M, FMA>(x, dy, add, dw, stride, 16);
+    }
+    // Sums that are copied by a length known only at run time do not stay in registers.
+    let mut tile = [0.0_f32; MOST * 16];
+    for r in 0..if add { M } else { 0 } {
+        tile[r * 16..][..lanes].copy_from_slice(&dw[r * stride..][..lanes]);
+    }
+    chains::<M, FMA>(x, dy, true, &mut tile, 16, lanes);
+    for r in 0..M {
+        dw[r * stride..][..lanes].copy_from_slice(&tile[r * 16..][..lanes]);
+    }
+}
+
+/// The chains of M rows of 16 columns, which are `stride` apart; dy has the first `lanes` of the columns.
+#[inline(always)]
+fn chains<const M: usize, const FMA: bool>(
+    (x, i): (Inputs, usize),
+    (dy, from): (Right, usize),
+    add: bool,
+    out: &mut [f32],
+    stride: usize,
+    lanes: usize,
+) {
     let mut sums = [[0.0_f32; 16]; M];
     for r in 0..if add { M } else { 0 } {
-        sums[r][..lanes].copy_from_slice(&dw[r * n..][..lanes]);
+        sums[r].copy_from_slice(&out[r * stride..][..16]);
     }
-    for k in 0..x.rows {
-        let x = &x.data[k * x.stride + i..][..M];
-        let row = &dy.data[from + k * dy.stride..];
+    let rows = x.data[i..].chunks(x.stride).zip(dy.data[from..].chunks(dy.stride));
+    for (x, row) in rows.take(x.rows) {
+        let x = &x[..M];
         let mut b = [0.0_f32; 16];
         if lanes == 16 {
             b.copy_from_slice(&row[..16]);
@@ -122,7 +148,7 @@ fn block<const M: usize, const FMA: bool>(
         }
     }
     for r in 0..M {
-        dw[r * n..][..lanes].copy_from_slice(&sums[r][..lanes]);
+        out[r * stride..][..16].copy_from_slice(&sums[r]);
     }
 }
 

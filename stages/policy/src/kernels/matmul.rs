@@ -59,15 +59,15 @@ pub fn multiply(instructions: InstructionSet, a: &[f32], w: &Panels, c: &mut [f3
 /// The number of columns that the generic kernel keeps in registers.
 const PART: usize = 16;
 
-/// The number of rows that the generic kernel keeps in registers, as many as AVX2 has room for.
+/// The number of rows that the generic kernel keeps in registers, as many as AVX2 and NEON have room for.
 const MOST: usize = 6;
 
 kernel![
     /// [`product_over`] without intrinsics.
     fn portable(a: Left<'_>, w: (&Panels, usize), start: Start<'_>, c: &mut Out<'_>) {
         let (w, over) = w;
-        // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
-        let most = if FMA && cfg!(target_arch = "x86_64") { MOST } else { 4 };
+        // As many rows as the registers of AVX2 and NEON, and those of x86's baseline, hold the sums of.
+        let most = if FMA { MOST } else { 4 };
         let (k, n) = (a.k, w.n);
         for from in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - from);

@@ -8,17 +8,23 @@ pub const EPSILON: f32 = 1e-5;
 
 const LANES: usize = 16;
 
-/// The sum over i < n of `term(i)`, in lanes.
+/// The sum of `term` over the elements of columns of one length, in lanes.
 #[inline(always)]
-fn sum(n: usize, term: impl Fn(usize) -> f32) -> f32 {
+fn sum<const N: usize>(columns: [&[f32]; N], term: impl Fn([f32; N]) -> f32) -> f32 {
     let mut lanes = [0.0_f32; LANES];
-    let whole = n / LANES * LANES;
-    for from in (0..whole).step_by(LANES) {
+    let n = columns[0].len();
+    // Slices of one known length, and whole blocks of them: bounds that are checked keep loops from vectors.
+    let columns = columns.map(|column| &column[..n]);
+    let blocks = columns.map(|column| column.as_chunks::<LANES>().0);
+    for i in 0..n / LANES {
+        let block = blocks.map(|blocks| &blocks[i]);
         for lane in 0..LANES {
-            lanes[lane] += term(from + lane);
+            lanes[lane] += term(block.map(|block| block[lane]));
         }
     }
-    let rest: f32 = (whole..n).map(&term).sum();
+    let rest: f32 = (n / LANES * LANES..n)
+        .map(|i| term(columns.map(|column| column[i])))
+        .sum();
     let mut width = LANES / 2;
     while width > 0 {
         for lane in 0..width {
@@ -49,8 +55,9 @@ kernel![
             .zip(y.chunks_exact_mut(d))
             .zip(inverse)
         {
-            let mean = by * sum(d, |i| x[i]);
-            let variance = by * sum(d, |i| (x[i] - mean) * (x[i] - mean));
+            let (x, unit, y) = (&x[..d], &mut unit[..d], &mut y[..d]);
+            let mean = by * sum([x], |[x]| x);
+            let variance = by * sum([x], |[x]| (x - mean) * (x - mean));
             *inverse = 1.0 / (variance + EPSILON).sqrt();
             for i in 0..d {
                 unit[i] = (x[i] - mean) * *inverse;
@@ -78,8 +85,9 @@ kernel![
             .zip(dx.chunks_exact_mut(d))
             .zip(inverse)
         {
-            let mean = by * sum(d, |i| dy[i] * weight[i]);
-            let along = by * sum(d, |i| dy[i] * weight[i] * unit[i]);
+            let (dy, unit, dx) = (&dy[..d], &unit[..d], &mut dx[..d]);
+            let mean = by * sum([dy, weight], |[dy, weight]| dy * weight);
+            let along = by * sum([dy, weight, unit], |[dy, weight, unit]| dy * weight * unit);
             for i in 0..d {
                 dx[i] = mul_add::<FMA>(inverse, dy[i] * weight[i] - mean - unit[i] * along, dx[i]);
                 dweight[i] = mul_add::<FMA>(dy[i], unit[i], dweight[i]);
