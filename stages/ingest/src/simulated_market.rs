@@ -41,7 +41,7 @@ pub struct SimulatedMarket;
 impl StageKind for SimulatedMarket {
     type Config = Parameters;
     const NAME: &'static str = "ingest/simulated_market";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str =
         "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
     const PORTS: Ports = Ports {
@@ -271,7 +271,7 @@ fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, Stag
             let key = PartitionKey::new(&config.symbol, period.range(days[0].date));
             let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
-            let memo = Memo::new("ingest/simulated_market chain v1", &parts, key.name());
+            let memo = Memo::new("ingest/simulated_market chain v2", &parts, key.name());
             Part {
                 start,
                 days,

@@ -1,6 +1,5 @@
-//! Black-Scholes for a single option, over `libm`: the price of a European option on a forward, its
-//! derivatives, and the implied volatility. For columns of options there are the batch kernels of Greeks,
-//! whose last bits differ.
+//! Black-Scholes for a single option, over `libm`: the price of a European option on a forward, and its
+//! derivatives. For columns of options there are the batch kernels of Greeks, whose last bits differ.
 
 use crate::fields;
 use crate::normal::{cdf, pdf};
@@ -108,69 +107,6 @@ pub fn undiscounted(forward: f64, strike: f64, deviation: f64, call: bool) -> f6
     (sign * (forward * cdf(sign * d1) - strike * cdf(sign * d2))).max(0.0)
 }
 
-/// The total deviation (volatility times the square root of time) at which [`undiscounted`] gives `price`;
-/// `None` if there is none. `guess` is the starting point of the search, or 0 for the default one.
-///
-/// By parity, the equation is solved for the out-of-the-money option, with Newton's method on the logarithm
-/// of the price, kept within a bracket. The relative accuracy is about 1e-12.
-pub fn implied_deviation(forward: f64, strike: f64, price: f64, call: bool, guess: f64) -> Option<f64> {
-    /// 1 / sqrt(2 pi).
-    const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_7;
-    let sign = if call { 1.0 } else { -1.0 };
-    let intrinsic = (sign * (forward - strike)).max(0.0);
-    let bound = if call { forward } else { strike };
-    let price_is_possible = price > intrinsic && price < bound;
-    if !price_is_possible || forward <= 0.0 || strike <= 0.0 {
-        return None;
-    }
-    let out_is_call = strike >= forward;
-    let target = libm::log(if call == out_is_call {
-        price
-    } else {
-        price - sign * (forward - strike)
-    });
-    if !target.is_finite() {
-        return None;
-    }
-    let moneyness = libm::log(forward / strike);
-    let (mut low, mut high) = (0.0, f64::INFINITY);
-    // The inflection point of the price as a function of the deviation (S. Manaster and G. Koehler (1982)).
-    let mut deviation = if guess > 0.0 {
-        guess
-    } else {
-        (2.0 * moneyness.abs()).sqrt().max(1e-3)
-    };
-    for _ in 0..100 {
-        let value = undiscounted(forward, strike, deviation, out_is_call);
-        let d1 = moneyness / deviation + 0.5 * deviation;
-        let vega = forward * INV_SQRT_TAU * libm::exp(-0.5 * d1 * d1);
-        let error = libm::log(value) - target;
-        if error < 0.0 {
-            low = deviation;
-        } else {
-            high = deviation;
-        }
-        let step = error * value / vega;
-        let mut next = deviation - step;
-        if !(next > low && next < high) {
-            next = if high.is_finite() {
-                0.5 * (low + high)
-            } else {
-                2.0 * deviation
-            };
-        }
-        if (next - deviation).abs() <= 1e-13 * deviation {
-            return Some(next);
-        }
-        deviation = next;
-        if deviation > 1e3 {
-            return None;
-        }
-    }
-    // Accepted if the bracket is at the resolution of f64.
-    (high - low <= 1e-9 * high).then_some(deviation)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,34 +148,5 @@ mod tests {
             close(slope(&|x| hull(42.0, 0.2 + x, 0.5, 0.1, call).vega), g.volga);
             close(slope(&|x| -hull(42.0, 0.2, 0.5 + x, 0.1, call).delta), g.charm);
         }
-    }
-
-    #[test]
-    fn the_inverse_inverts() {
-        for deviation in [0.005, 0.05, 0.2, 1.0, 3.0] {
-            for strike in [40.0, 80.0, 99.0, 100.0, 101.0, 130.0, 300.0] {
-                for call in [true, false] {
-                    let out = (strike >= 100.0) == call;
-                    let price = undiscounted(100.0, strike, deviation, call);
-                    if !out || price < 1e-200 {
-                        continue;
-                    }
-                    for guess in [0.0, 0.3] {
-                        let found =
-                            implied_deviation(100.0, strike, price, call, guess).expect("a deviation");
-                        assert!(
-                            (found / deviation - 1.0).abs() < 1e-10,
-                            "{deviation} {strike} {call}: {found}"
-                        );
-                    }
-                }
-            }
-        }
-        assert_eq!(implied_deviation(100.0, 80.0, 20.0, true, 0.0), None);
-        assert_eq!(implied_deviation(100.0, 80.0, 100.0, true, 0.0), None);
-        assert_eq!(implied_deviation(100.0, 80.0, f64::NAN, true, 0.0), None);
-        let deep = undiscounted(100.0, 80.0, 0.3, true);
-        let found = implied_deviation(100.0, 80.0, deep, true, 0.0).expect("a deviation");
-        assert!((found - 0.3).abs() < 1e-10);
     }
 }

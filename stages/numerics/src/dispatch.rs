@@ -11,6 +11,9 @@
 //! Every kernel gives the same bits on every instruction set, or else is generic over `FMA` and says so: with
 //! and without fused multiply-add are different numerics classes (see [`crate::class`]).
 
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{F64Vector, Portable};
 use std::fmt;
 
 #[cfg(target_arch = "x86_64")]
@@ -124,6 +127,41 @@ impl InstructionSet {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(token) => token.vectorize(Fused(kernel)),
             Self::Portable => run_portable(kernel),
+        }
+    }
+}
+
+/// A computation on vectors of numbers ([`F64Vector`]) that is compiled for each instruction set.
+/// [`VectorKernel::run`] and everything that it calls must be `#[inline(always)]`.
+pub trait VectorKernel {
+    /// The result of the computation.
+    type Output;
+
+    /// Runs the computation on vectors like `zero`, whose lanes are 0.
+    fn run<V: F64Vector>(self, zero: V) -> Self::Output;
+}
+
+/// A vector kernel with a vector of zeros.
+struct On<K, V>(K, V);
+
+impl<K: VectorKernel, V: F64Vector> Kernel for On<K, V> {
+    type Output = K::Output;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> K::Output {
+        self.0.run(self.1)
+    }
+}
+
+impl InstructionSet {
+    /// Runs a kernel on the vectors of this instruction set.
+    pub fn run_on_vectors<K: VectorKernel>(self, kernel: K) -> K::Output {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) => self.run(On(kernel, Avx512::zero(token))),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(token) => self.run(On(kernel, Avx2::zero(token))),
+            Self::Portable => self.run(On(kernel, Portable::default())),
         }
     }
 }

@@ -7,6 +7,7 @@ macro_rules! fields {
     (all $of:ident, $value:ty: $($field:ident),+ $(; $($other:ident: $ty:ty),+)?) => {
         $crate::fields!($of, $value: $($field),+);
 
+        #[allow(unreachable_pub, reason = "some of the structs are public")]
         impl $of {
             /// Builds the struct from its numbers, in the order of the fields.
             pub const fn from_array(
@@ -17,6 +18,7 @@ macro_rules! fields {
         }
     };
     ($of:ident, $value:ty: $($field:ident),+) => {
+        #[allow(unreachable_pub, reason = "some of the structs are public")]
         impl $of {
             /// The names of the numbers, in order.
             pub const NAMES: [&'static str; [$(stringify!($field)),+].len()] = [$(stringify!($field)),+];

@@ -11,6 +11,7 @@ pub mod dispatch;
 mod double_double;
 pub mod eigen;
 mod fields;
+pub mod implied;
 pub mod normal;
 pub mod random;
 pub mod simd;

@@ -4,6 +4,32 @@
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+/// The first words of the name of a stream, which streams of a common beginning share.
+#[derive(Clone, Copy, Debug)]
+pub struct Words(u64);
+
+impl Words {
+    /// No words yet, of a name that will have `length`.
+    pub fn new(length: usize) -> Self {
+        Self(0x9e37_79b9_7f4a_7c15_u64 ^ length as u64)
+    }
+
+    /// More words.
+    #[inline]
+    #[must_use]
+    pub fn and(self, words: &[u64]) -> Self {
+        // Applies the finaliser of SplitMix64 to each word in turn.
+        let next = |state, &word: &u64| mix(state ^ mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+        Self(words.iter().fold(self.0, next))
+    }
+
+    /// The stream of this name.
+    #[inline]
+    pub fn stream(self) -> Random {
+        Random(Xoshiro256PlusPlus::seed_from_u64(self.0))
+    }
+}
+
 /// A stream of random numbers, fully determined by the words that it is created from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random(Xoshiro256PlusPlus);
@@ -12,20 +38,17 @@ impl Random {
     /// The stream named by `words`, such as `[seed, environment, episode]`. Streams of different words are
     /// independent.
     pub fn new(words: &[u64]) -> Self {
-        // Applies the finaliser of SplitMix64 to each word in turn.
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ words.len() as u64;
-        for &word in words {
-            state = mix(state ^ mix(word.wrapping_add(0x9e37_79b9_7f4a_7c15)));
-        }
-        Self(Xoshiro256PlusPlus::seed_from_u64(state))
+        Words::new(words.len()).and(words).stream()
     }
 
     /// A uniform 64-bit word.
+    #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// A uniform number in [0, 1), a multiple of 2^-53.
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
@@ -58,6 +81,7 @@ impl Random {
     }
 }
 
+#[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

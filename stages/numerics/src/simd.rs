@@ -51,6 +51,20 @@ pub trait F64Vector:
         self.if_below(self.splat(0.0), -self, self)
     }
 
+    /// The nearest integer of each lane, an even one where two are as near; for numbers below 2^51.
+    #[inline(always)]
+    fn round(self) -> Self {
+        let round = self.splat(ROUND);
+        (self + round) - round
+    }
+
+    /// The greatest integer that is not above each lane; for numbers below 2^51.
+    #[inline(always)]
+    fn floor(self) -> Self {
+        let near = self.round();
+        self.if_below(near, near - self.splat(1.0), near)
+    }
+
     /// The lesser of each pair of lanes; `other` where `self` is NaN.
     #[inline(always)]
     fn at_most(self, other: Self) -> Self {

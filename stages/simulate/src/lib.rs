@@ -38,7 +38,7 @@ mod rates;
 mod regimes;
 mod stream;
 
-pub use bates::{Bates, Expiry};
+pub use bates::Bates;
 pub use day::Day;
 pub use limits::Invalid;
 pub use listing::Listed;

@@ -7,9 +7,10 @@ use super::limits::Invalid;
 use super::listing::{Listed, listings};
 use super::parameters::Parameters;
 use super::path;
-use super::quotes::{Quote, quotes};
+use super::quotes::{Quote, Quotes, Terms, add_volatilities};
 use super::regimes::{self, regimes};
 use datasets::{Date, DateRange};
+use stages_numerics::dispatch::InstructionSet;
 
 /// A simulated market: its days and listings are computed at once, its quotes on demand.
 #[derive(Clone, Debug)]
@@ -72,23 +73,29 @@ impl Market {
     /// # Panics
     /// When there is no such day.
     pub fn chain(&self, i: usize) -> Vec<Quote> {
+        self.chain_on(InstructionSet::detect(), i)
+    }
+
+    fn chain_on(&self, instructions: InstructionSet, i: usize) -> Vec<Quote> {
         let (day, listings) = (&self.days[i], &self.listings[i]);
+        let (model, factor) = &self.pricing[day.regime];
         let mut out = Vec::with_capacity(listings.iter().map(|listed| 2 * listed.strikes.len()).sum());
-        for listed in listings {
-            let years = self.years(day.date, listed.expiry);
-            let (model, factor) = &self.pricing[day.regime];
-            let variance = factor * day.variance;
-            quotes(
-                &self.parameters,
-                model,
-                variance,
-                day,
-                i as u32,
-                years,
-                listed,
-                &mut out,
-            );
-        }
+        let terms: Vec<Terms> = listings
+            .iter()
+            .map(|listed| {
+                instructions.run_on_vectors(Quotes {
+                    parameters: &self.parameters,
+                    model,
+                    variance: factor * day.variance,
+                    day,
+                    index: i as u32,
+                    years: self.years(day.date, listed.expiry),
+                    listed,
+                    out: &mut out,
+                })
+            })
+            .collect();
+        add_volatilities(instructions, &terms, &mut out);
         out
     }
 
@@ -118,6 +125,7 @@ impl Market {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bates::reference;
     use stages_numerics::random::Random;
 
     fn parameters(days: u32, seed: u64) -> Parameters {
@@ -138,6 +146,34 @@ mod tests {
         }
         assert_eq!(simulate_days(&parameters(30, 5)).unwrap(), short.days());
         assert_ne!(short.days()[5], Market::new(&parameters(30, 6)).unwrap().days()[5]);
+    }
+
+    impl Market {
+        /// The exact prices of an expiry on day `i`, its forward and discount factor, and the standard
+        /// deviation of the log price.
+        pub(crate) fn exact(&self, i: usize, expiry: Date) -> (reference::Expiry, f64, f64, f64) {
+            let day = &self.days[i];
+            let (model, factor) = &self.pricing[day.regime];
+            let (variance, years) = (factor * day.variance, self.years(day.date, expiry));
+            let calendar = f64::from(expiry.0 - day.date.0) / 365.0;
+            let rate = day.curve.rate(calendar);
+            let forward = day.close * libm::exp((rate - self.parameters.dividend_yield) * calendar);
+            let prices = reference::Expiry::new(model, variance, years, forward, 1.5);
+            let deviation = model.expected_variance(variance, years).sqrt();
+            (prices, forward, libm::exp(-rate * calendar), deviation)
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_quotes() {
+        let market = Market::new(&parameters(3, 11)).unwrap();
+        let chain = market.chain(2);
+        assert!(chain.iter().filter(|quote| quote.implied_volatility > 0.0).count() > chain.len() / 2);
+        for instructions in InstructionSet::available() {
+            let found = market.chain_on(instructions, 2);
+            // As text: not a number is no number.
+            assert!(format!("{found:?}") == format!("{chain:?}"), "{instructions:?}");
+        }
     }
 
     #[test]

@@ -10,9 +10,9 @@ pub mod batch;
 #[path = "../../../numerics/tests/support/double_double.rs"]
 mod double_double;
 pub mod formula;
-pub mod implied;
 pub mod parity;
 pub mod surface;
 pub mod term;
+pub use stages_numerics::implied;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@
 //! | function | error against exact values |
 //! | --- | --- |
 //! | [`exp`], [`exp_clamped`] | below 1 ulp, from -708 to 708 |
-//! | [`log`], [`log_ratio`], [`log_normal`] | below 2 ulp |
+//! | [`log`], [`log_ratio`], [`log_normal`], [`log_1p`] | below 2 ulp |
 //! | [`mills`] and its like | below 8 ulp, for every z >= 0 |
 //! | [`gauss`] | below 1.5 ulp |
 //!
@@ -154,7 +154,12 @@ pub fn gauss(z: f64) -> f64 {
 /// `k ln 2 + ln(a / b)`, for a / b between 2/3 and 3/2.
 #[inline(always)]
 fn log_of_parts<V: F64Vector>(k: V, a: V, b: V) -> V {
-    let s = (a - b) / (a + b);
+    log_of_quotient(k, (a - b) / (a + b))
+}
+
+/// `k ln 2 + 2 atanh s`, for |s| up to 0.2.
+#[inline(always)]
+fn log_of_quotient<V: F64Vector>(k: V, s: V) -> V {
     let w = s * s;
     let tail = (horner(&LOG, w) * w).mul_add(s, k * k.splat(LN2_LOW));
     k.mul_add(k.splat(LN2_HIGH), s.mul_add(s.splat(2.0), tail))
@@ -188,6 +193,18 @@ pub fn log(x: f64) -> f64 {
 pub fn log_normal<V: F64Vector>(x: V) -> V {
     let (k, m) = x.split();
     log_of_parts(k, m, x.splat(1.0))
+}
+
+/// The logarithm `ln(1 + x)` of each lane, for x above -1 and 1 + x normal; the relative error is also small
+/// where x is.
+#[inline(always)]
+pub fn log_1p<V: F64Vector>(x: V) -> V {
+    let one = x.splat(1.0);
+    let (k, m) = (one + x).split();
+    // Where the power of two is 1, the distance from 1 is known exactly: it is x.
+    let near = k.abs().if_below(x.splat(0.5), x, m - one);
+    let s = near / (near + x.splat(2.0));
+    log_of_quotient(k, s)
 }
 
 /// The largest argument of Mills' ratio without overflow in between; above it (and already below it, to the
@@ -294,6 +311,10 @@ mod tests {
             let y = if i % 2 == 0 { exp(x) } else { uniform(0.5, 2.0) };
             log_error = log_error.max(ulps(log(y), Dd::from(y).ln()));
             log_error = log_error.max(ulps(log_normal(y), Dd::from(y).ln()));
+            let x = y * uniform(-1e-3, 1.0).min(1.0 / y);
+            if i % 2 == 1 {
+                log_error = log_error.max((log_1p(x) / libm::log1p(x) - 1.0).abs() / f64::EPSILON);
+            }
             let (a, b) = (uniform(50.0, 200.0), uniform(50.0, 200.0));
             let b = if i % 3 == 0 {
                 a * (1.0 + 1e-6 * uniform(-1.0, 1.0))
@@ -349,6 +370,7 @@ mod tests {
             let vector = like.load(x);
             assert_eq!(bits(exp_clamped(vector)), each(x, &|x| exp_clamped(x)));
             assert_eq!(bits(log_normal(vector.abs())), each(x, &|x| log_normal(x.abs())));
+            assert_eq!(bits(log_1p(vector.abs())), each(x, &|x| log_1p(x.abs())));
             let ((pdf, cdf), _, inverse) = normals(like.load(small), like.splat(0.7), vector);
             assert_eq!(bits(pdf), each(small, &|x| normals(x, 0.7, 1.0).0.0));
             assert_eq!(bits(cdf), each_pair(small, x, |x, c| normals(x, 0.7, c).0.1));

@@ -20,6 +20,7 @@
 
 mod constants;
 pub mod fused;
+pub mod trigonometric;
 
 pub use constants::INV_SQRT_TAU;
 

@@ -2,9 +2,9 @@
 //! the inflection point of b(s), and where the tangent there meets 0 and the bound `e^(x/2)`.
 
 use super::step::{SQRT_TAU, Target};
-use stages_numerics::fields;
-use stages_numerics::special::INV_SQRT_TAU;
-use stages_numerics::special::fused::{exp, fma, gauss, horner, log, mills};
+use crate::fields;
+use crate::special::INV_SQRT_TAU;
+use crate::special::fused::{exp, fma, gauss, horner, log, mills};
 
 /// `mills(0)`.
 const MILLS_0: f64 = 1.253_314_137_315_500_3;

@@ -1,7 +1,7 @@
 //! The price in units of its derivative, and one step of the iteration towards a given price.
 
-use stages_numerics::fields;
-use stages_numerics::special::fused::{exp, fma, log, mills_of_three, mills_pair};
+use crate::fields;
+use crate::special::fused::{exp, fma, log, mills_of_three, mills_pair};
 
 /// sqrt(2 pi).
 pub(super) const SQRT_TAU: f64 = 2.506_628_274_631_000_7;

@@ -3,9 +3,9 @@
 use super::guess::{Borders, Edge, borders, highest, interpolate, invert, lowest};
 use super::status::Status;
 use super::step::{Target, over_vega, rest_over_vega, step};
+use crate::dispatch::{InstructionSet, Kernel};
+use crate::special::fused::{fma, log_ratio};
 use rayon::prelude::*;
-use stages_numerics::dispatch::{InstructionSet, Kernel};
-use stages_numerics::special::fused::{fma, log_ratio};
 
 /// The number of prices in a block.
 const BLOCK: usize = 64;

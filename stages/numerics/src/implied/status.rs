@@ -1,7 +1,5 @@
 //! The outcomes of inverting a price for its implied volatility.
 
-use stages_core::names;
-
 /// The outcome of an inversion: an implied volatility, one that rounding decides, or the reason for which
 /// there is none. The discriminant is the code in the column `iv_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,13 +26,35 @@ pub enum Status {
     WithinRounding = 8,
 }
 
-names! {
-    Status: Ok "ok", BelowIntrinsic "below_intrinsic", AtIntrinsic "at_intrinsic",
-        ZeroPrice "zero_price", AtOrAboveUpper "at_or_above_upper", Expired "expired", NoQuote "no_quote",
-        NoForward "no_forward", WithinRounding "within_rounding"
-}
-
 impl Status {
+    /// All, in order of their codes.
+    pub const ALL: [Self; 9] = [
+        Self::Ok,
+        Self::BelowIntrinsic,
+        Self::AtIntrinsic,
+        Self::ZeroPrice,
+        Self::AtOrAboveUpper,
+        Self::Expired,
+        Self::NoQuote,
+        Self::NoForward,
+        Self::WithinRounding,
+    ];
+
+    /// The name, as reports have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::BelowIntrinsic => "below_intrinsic",
+            Self::AtIntrinsic => "at_intrinsic",
+            Self::ZeroPrice => "zero_price",
+            Self::AtOrAboveUpper => "at_or_above_upper",
+            Self::Expired => "expired",
+            Self::NoQuote => "no_quote",
+            Self::NoForward => "no_forward",
+            Self::WithinRounding => "within_rounding",
+        }
+    }
+
     /// The code in the column `iv_status`.
     pub fn code(self) -> u8 {
         self as u8
