@@ -9,11 +9,10 @@ use crate::parallel::locked;
 use crate::regular_file::{Opened, open_own};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read as _;
-use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::sync::{LazyLock, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime};
 
 /// A host, as far as a process id is valid in it.
@@ -218,6 +217,9 @@ pub(crate) fn boot_id() -> Option<String> {
 /// [`Instant`]: other hosts' time goes on.
 #[cfg(not(target_os = "macos"))]
 pub(crate) fn uptime() -> Duration {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+    use std::sync::LazyLock;
     // Open once, so that all times are those of one clock.
     static UPTIME: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/uptime").ok());
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);

@@ -35,7 +35,7 @@ pub(super) fn send(to: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-    sendmsg(to, &[IoSlice::new(&[1])], &mut ancillary, SendFlags::NOSIGNAL)?;
+    sendmsg(to, &[IoSlice::new(&[1])], &mut ancillary, WITHOUT_SIGNAL)?;
     Ok(())
 }
 
@@ -62,6 +62,12 @@ pub(super) fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
     }
     Ok((count, received))
 }
+
+// Elsewhere, a program in Rust ignores SIGPIPE from its start.
+#[cfg(target_os = "linux")]
+const WITHOUT_SIGNAL: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(not(target_os = "linux"))]
+const WITHOUT_SIGNAL: SendFlags = SendFlags::empty();
 
 #[cfg(target_os = "linux")]
 const CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;

@@ -43,7 +43,7 @@ impl Family {
 
     /// Always false: this system has no namespaces.
     #[cfg(not(target_os = "linux"))]
-    pub fn is_isolated(&self) -> bool {
+    pub(crate) fn is_isolated(&self) -> bool {
         false
     }
 }

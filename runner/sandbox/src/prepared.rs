@@ -44,7 +44,7 @@ impl Prepared {
 
     /// Prepares the surroundings of a program: this system has none but the host's.
     #[cfg(not(target_os = "linux"))]
-    pub fn new(spec: &Spec) -> Result<Self, String> {
+    pub(crate) fn new(spec: &Spec) -> Result<Self, String> {
         if !matches!(spec.surroundings.isolated, Isolated::None | Isolated::Seatbelt) {
             return Err("only Linux has namespaces and Landlock".to_owned());
         }
@@ -68,7 +68,7 @@ impl Prepared {
 
     /// Starts a program.
     #[cfg(not(target_os = "linux"))]
-    pub fn start(&mut self, spec: &Spec, log: OwnedFd) -> Result<Family, String> {
+    pub(crate) fn start(&mut self, spec: &Spec, log: OwnedFd) -> Result<Family, String> {
         plain(spec, None, log)
     }
 
@@ -80,7 +80,7 @@ impl Prepared {
 
     /// Always false: this system has no control groups.
     #[cfg(not(target_os = "linux"))]
-    pub fn was_out_of_memory(&self) -> bool {
+    pub(crate) fn was_out_of_memory(&self) -> bool {
         false
     }
 }

@@ -232,6 +232,7 @@ pub(super) fn reap_automatically() {
 
 /// Installs a handler for the first process of a PID namespace that forwards SIGTERM to all other processes
 /// of the namespace.
+#[cfg(target_os = "linux")]
 pub(super) fn forward_terminate() {
     extern "C" fn forward(signal: libc::c_int) {
         #[expect(unsafe_code, reason = "a signal handler")]

@@ -82,7 +82,9 @@ impl Supervisor {
     }
 
     /// Waits until the family is gone, and obeys the engine's commands meanwhile.
-    fn watch(&mut self, mut family: Family) -> Said {
+    fn watch(&mut self, family: Family) -> Said {
+        #[cfg(target_os = "linux")]
+        let mut family = family;
         let started = Instant::now();
         let mut is_told = false;
         let status = loop {
