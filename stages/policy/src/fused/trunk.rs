@@ -4,10 +4,11 @@ use super::network::Products;
 use super::tower::{Layer, Trunk};
 use crate::Activation;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::elementwise;
 use crate::kernels::gradient::gradient;
 use crate::kernels::matmul::product;
 use crate::kernels::operands::{Inputs, Left, Out, Right, Start};
+use crate::kernels::panels::Panels;
+use crate::kernels::{elementwise, sparse};
 
 /// The outputs of the layers, `[rows, n]` each.
 #[derive(Default)]
@@ -16,6 +17,12 @@ pub(crate) struct TrunkRun {
     /// The gradients, passed from layer to layer.
     above: Aligned,
     below: Aligned,
+    packed: sparse::Packed,
+}
+
+/// True if a rectifier left zeros.
+fn is_rectified(activation: Option<Activation>) -> bool {
+    activation == Some(Activation::Relu)
 }
 
 impl TrunkRun {
@@ -28,12 +35,15 @@ impl TrunkRun {
             let dense = &layer.dense;
             y.resize(rows * dense.outputs);
             let matrix = products.weights.matrix(layer.matrix);
-            product(
-                products.instructions,
-                Left::rows(x, rows, dense.inputs, dense.inputs),
+            let size = (rows, dense.inputs);
+            let rectified = i > 0 && is_rectified(trunk.layers[i - 1].activation);
+            multiply(
+                products,
+                (x, size),
+                rectified,
                 &matrix.forward,
                 Start::Row(&matrix.bias),
-                Out::rows(y, dense.outputs),
+                y,
             );
             match layer.activation {
                 Some(Activation::Tanh) => elementwise::tanh_in_place(products.instructions, y),
@@ -72,9 +82,13 @@ impl TrunkRun {
                 }
                 None => {}
             }
-            let x = if i == 0 { input } else { &self.outputs[i - 1] };
+            let (x, before) = match i {
+                0 => (input, None),
+                _ => (&*self.outputs[i - 1], trunk.layers[i - 1].activation),
+            };
             if let Some((gradient, add)) = &mut gradient {
-                layer_gradient(products, layer, x, &self.above, *add, gradient);
+                let packed = is_rectified(before).then_some(&mut self.packed);
+                layer_gradient(products, layer, x, &self.above, *add, gradient, packed);
             }
             if i > 0 {
                 self.below.resize(rows * layer.dense.inputs);
@@ -88,8 +102,34 @@ impl TrunkRun {
     }
 }
 
-fn layer_gradient(products: Products, layer: &Layer, x: &[f32], dy: &[f32], add: bool, sums: &mut [f32]) {
-    let dense = &layer.dense;
+/// y := start + x w, for contiguous rows; `rectified` if x has the zeros of a rectifier.
+fn multiply(
+    products: Products,
+    (x, (rows, k)): (&[f32], (usize, usize)),
+    rectified: bool,
+    w: &Panels,
+    start: Start,
+    y: &mut [f32],
+) {
+    let instructions = products.instructions;
+    if rectified {
+        sparse::product(instructions, x, (rows, k), w, start, y);
+    } else {
+        product(instructions, Left::rows(x, rows, k, k), w, start, Out::rows(y, w.n));
+    }
+}
+
+/// The gradient of a layer's weight and bias; `packed` is given if x has the zeros of a rectifier.
+fn layer_gradient(
+    products: Products,
+    layer: &Layer,
+    x: &[f32],
+    dy: &[f32],
+    add: bool,
+    sums: &mut [f32],
+    packed: Option<&mut sparse::Packed>,
+) {
+    let (dense, instructions) = (&layer.dense, products.instructions);
     let len = dense.inputs * dense.outputs;
     let (weight, bias) = sums[layer.gradient..][..len + dense.outputs].split_at_mut(len);
     let inputs = Inputs {
@@ -98,26 +138,25 @@ fn layer_gradient(products: Products, layer: &Layer, x: &[f32], dy: &[f32], add:
         rows: dy.len() / dense.outputs,
         width: dense.inputs,
     };
-    gradient(
-        products.instructions,
-        inputs,
-        Right::rows(dy, dense.outputs),
-        add,
-        weight,
-    );
+    match packed {
+        Some(packed) => sparse::gradient(instructions, inputs, (dy, dense.outputs), add, weight, packed),
+        None => gradient(instructions, inputs, Right::rows(dy, dense.outputs), add, weight),
+    }
     if !add {
         bias.fill(0.0);
     }
-    elementwise::column_sums(products.instructions, dy, bias);
+    elementwise::column_sums(instructions, dy, bias);
 }
 
 fn back(products: Products, layer: &Layer, dy: &[f32], rows: usize, dx: &mut [f32]) {
-    let dense = &layer.dense;
-    product(
-        products.instructions,
-        Left::rows(dy, rows, dense.outputs, dense.outputs),
-        &products.weights.matrix(layer.matrix).back,
+    let w = &products.weights.matrix(layer.matrix).back;
+    let rectified = is_rectified(layer.activation);
+    multiply(
+        products,
+        (dy, (rows, layer.dense.outputs)),
+        rectified,
+        w,
         Start::Zero,
-        Out::rows(dx, dense.inputs),
+        dx,
     );
 }

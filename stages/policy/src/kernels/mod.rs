@@ -40,5 +40,8 @@ pub mod norm;
 pub mod operands;
 pub mod panel_layout;
 pub mod panels;
+pub mod sparse;
+#[cfg(target_arch = "x86_64")]
+mod sparse_avx512;
 #[cfg(target_arch = "x86_64")]
 mod transpose_avx512;

@@ -103,7 +103,6 @@ impl Panels {
         &self.data[p * self.k * WIDTH..(p + 1) * self.k * WIDTH]
     }
 
-    #[cfg(target_arch = "x86_64")]
     pub(super) fn data(&self) -> &[f32] {
         &self.data
     }
