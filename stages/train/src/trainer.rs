@@ -299,8 +299,10 @@ fn update(algorithm: &mut dyn Algorithm, learner: &mut Learner, context: &Contex
         if loud {
             progress.report_speed(state, rollout);
             metrics::report_time(context, state.step, &learner.timer);
+            progress.show(state, 0);
+        } else {
+            progress.show_at_intervals(state, 0);
         }
-        progress.show(state, 0);
     }
     Ok(())
 }

@@ -37,6 +37,8 @@ stages_core::flat_settings! {
         #[serde(flatten)]
         pub training: TrainingSettings = TrainingSettings {
             learning_rate: Schedule::Constant(7e-4),
+            // A rollout takes microseconds, and a report of it as many.
+            log_interval: 100,
             ..Default::default()
         },
         /// The network.
