@@ -7,6 +7,19 @@ use runner_pipeline::{Node, Work};
 pub(crate) struct Share {
     pub threads: usize,
     pub memory: u64,
+    /// True for a stage whose thread is not counted, because its work is small beside that of the others.
+    pub is_small: bool,
+}
+
+/// Which stages, of those that could start now, have so little work that a share of `threads` in proportion
+/// to it would be none. `bytes` is what each reads, if its work grows with that; `None` for all others.
+pub(crate) fn small(bytes: &[Option<u64>], threads: usize) -> Vec<bool> {
+    let total = bytes
+        .iter()
+        .flatten()
+        .fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
+    let is_small = |bytes: u64| bytes.saturating_mul(2 * threads as u64) < total;
+    bytes.iter().map(|bytes| bytes.is_some_and(is_small)).collect()
 }
 
 /// The available resources.
@@ -35,6 +48,23 @@ impl Pool {
         self.running >= self.jobs || (self.running > 0 && self.used.threads >= self.threads)
     }
 
+    /// The number of threads of the machine.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Allocates the share of a small stage: a thread that is taken from no other. One job stays for those.
+    pub(crate) fn take_small(&mut self) -> Option<Share> {
+        (self.running + 1 < self.jobs).then(|| {
+            self.running += 1;
+            Share {
+                threads: 1,
+                memory: 0,
+                is_small: true,
+            }
+        })
+    }
+
     /// Allocates a share for `node`, one of `waiting` stages that could start now; `None` if it has to wait.
     /// A stage that requests more than the machine has runs alone.
     pub(crate) fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
@@ -57,7 +87,11 @@ impl Pool {
         if self.running > 0 && !fits {
             return None;
         }
-        let share = Share { threads, memory };
+        let share = Share {
+            threads,
+            memory,
+            is_small: false,
+        };
         self.running += 1;
         self.used.threads += threads;
         self.used.memory = self.used.memory.saturating_add(memory);
@@ -67,7 +101,8 @@ impl Pool {
     /// Releases a share.
     pub(crate) fn give(&mut self, share: Share) {
         self.running = self.running.saturating_sub(1);
-        self.used.threads = self.used.threads.saturating_sub(share.threads);
+        let counted = if share.is_small { 0 } else { share.threads };
+        self.used.threads = self.used.threads.saturating_sub(counted);
         self.used.memory = self.used.memory.saturating_sub(share.memory);
     }
 }
@@ -136,10 +171,28 @@ mod tests {
         assert_eq!(threads(pool.take(&node(true, None, None), 2)), Some(3));
         assert_eq!(threads(pool.take(&node(true, None, None), 1)), Some(2));
         assert_eq!(pool.take(&node(false, None, None), 1), None);
-        pool.give(Share { threads: 3, memory: 0 });
+        pool.give(Share {
+            threads: 3,
+            ..Share::default()
+        });
         assert_eq!(threads(pool.take(&node(true, Some(2), Some(60)), 1)), Some(2));
         assert_eq!(pool.take(&node(true, Some(1), Some(60)), 1), None, "memory");
         assert_eq!(threads(pool.take(&node(false, None, Some(40)), 1)), Some(1));
+    }
+
+    #[test]
+    fn a_small_stage_takes_no_thread_from_a_large_one() {
+        let (large, little) = (Some(128 << 20), Some(2 << 20));
+        assert_eq!(small(&[large, little, None], 2), [false, true, false]);
+        assert_eq!(small(&[large, little, None], 64), [false, false, false]);
+        assert_eq!(small(&[little, None], 2), [false, false], "nothing to compare with");
+        assert_eq!(small(&[Some(0), Some(0)], 2), [false, false]);
+        let mut pool = Pool::new(3, 2, None);
+        let share = pool.take_small().unwrap();
+        assert_eq!(pool.take(&node(true, None, None), 1).unwrap().threads, 2);
+        assert!(pool.is_full());
+        pool.give(share);
+        assert!(pool.is_full(), "its thread was not counted");
     }
 
     #[test]

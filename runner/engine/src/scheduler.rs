@@ -3,6 +3,7 @@
 mod ends;
 mod look_up;
 mod sites;
+mod small;
 mod threads;
 
 use crate::action::{self, Action, Mode, Outcome};
@@ -98,6 +99,8 @@ struct Slot {
     said: bool,
     try_at: Option<Instant>,
     began: Option<Instant>,
+    /// The bytes that the stage reads, where its work grows with them and it is ready.
+    bytes: Option<u64>,
 }
 
 impl Slot {
@@ -475,13 +478,15 @@ impl Scheduler<'_, '_, '_> {
         let is_early = |slot: &Slot| slot.try_at.is_some_and(|at| at > now);
         let early = self.delayed.iter().filter(|&&i| is_early(&self.slots[i])).count();
         let mut waiting = self.ready.len().saturating_sub(early);
+        let small = self.start_small(waiting);
+        waiting = waiting.saturating_sub(small.len());
         let mut next = 0;
         while let Some(&i) = self.ready.range(next..).next() {
             next = i + 1;
             if self.pool.is_full() || self.stopping {
                 return;
             }
-            if is_early(&self.slots[i]) {
+            if is_early(&self.slots[i]) || small.contains(&i) {
                 continue;
             }
             let Some(share) = self.pool.take(&self.pipeline.nodes[i], waiting) else {

@@ -117,7 +117,7 @@ impl Scheduler<'_, '_, '_> {
             let threads = self.pipeline.nodes[i].resources.threads;
             let share = Share {
                 threads: threads.unwrap_or(self.sites[site].properties.threads).max(1),
-                memory: 0,
+                ..Share::default()
             };
             if self.try_start(i, share) {
                 self.sites[site].running += 1;
