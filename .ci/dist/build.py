@@ -199,10 +199,12 @@ class Image:
 def sbom():
     """The program's components, as CycloneDX in JSON."""
     run("cargo", "cyclonedx", "--manifest-path", "runner/cli/Cargo.toml", "--format", "json", "--override-filename", "sbom")
-    texts = {path: path.read_text() for path in ROOT.glob("**/sbom.json") if "target" not in path.parts}
-    for path in texts:
-        path.unlink()
-    return texts[ROOT / "runner/cli/sbom.json"].replace(str(ROOT), "/runner")
+    # It writes one beside each manifest of the workspace.
+    written = [ROOT / Path(manifest).parent / "sbom.json" for manifest in printed("git", "ls-files", "*Cargo.toml").splitlines()]
+    text = (ROOT / "runner/cli/sbom.json").read_text()
+    for path in written:
+        path.unlink(missing_ok=True)
+    return text.replace(str(ROOT), "/runner")
 
 
 def sign(out):
