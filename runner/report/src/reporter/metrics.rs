@@ -10,11 +10,14 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Writes the metrics of each stage.
+/// Writes the metrics of each stage. The files of a stage are closed when it ends, so that a sweep has no more
+/// open files than stages that run.
 pub struct Metrics<'a> {
     dir: PathBuf,
     params: &'a BTreeMap<String, Value>,
     nodes: &'a [Node],
+    /// The stages by their ids, from the first metric on.
+    by_id: HashMap<&'a str, &'a Node>,
     /// The points and configurations of stages that were added to the run.
     added: HashMap<String, BTreeMap<String, Value>>,
     stages: HashMap<String, Files>,
@@ -37,6 +40,7 @@ impl<'a> Metrics<'a> {
             dir: dir.to_owned(),
             params,
             nodes,
+            by_id: HashMap::new(),
             added: HashMap::new(),
             stages: HashMap::new(),
         }
@@ -45,12 +49,12 @@ impl<'a> Metrics<'a> {
 
 /// The settings of a stage, named as in comparisons: `params.X`, `matrix.X` and `with.KEY`. Those without a
 /// value are left out.
-fn hparams(params: &BTreeMap<String, Value>, nodes: &[Node], stage: &str) -> BTreeMap<String, Value> {
+fn hparams(params: &BTreeMap<String, Value>, node: Option<&Node>) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for (name, value) in params {
         flatten(format!("params.{name}"), value, &mut found);
     }
-    if let Some(node) = nodes.iter().find(|node| node.id == stage) {
+    if let Some(node) = node {
         for (axis, value) in &node.point {
             flatten(format!("matrix.{axis}"), value, &mut found);
         }
@@ -92,6 +96,14 @@ impl Files {
             ..Self::default()
         }
     }
+
+    /// Writes what is new: one write each, so that readers see whole lines and records.
+    fn write(&mut self) {
+        put(&mut self.lines, self.new_lines.as_bytes());
+        self.new_lines.clear();
+        put(&mut self.events, &self.new_events);
+        self.new_events.clear();
+    }
 }
 
 impl Reporter for Metrics<'_> {
@@ -112,9 +124,10 @@ impl Reporter for Metrics<'_> {
                 return;
             }
             Event::StageFinished { stage, status, .. } => {
-                if let Some(files) = self.stages.get_mut(stage) {
+                if let Some(mut files) = self.stages.remove(stage) {
                     let end = tensorboard::session_end(seconds, *status == StageStatus::Ran);
                     files.new_events.extend_from_slice(&end);
+                    files.write();
                 }
                 return;
             }
@@ -123,7 +136,10 @@ impl Reporter for Metrics<'_> {
         let files = match self.stages.get_mut(stage) {
             Some(files) => files,
             None => {
-                let mut hparams = hparams(self.params, self.nodes, stage);
+                if self.by_id.is_empty() {
+                    self.by_id = self.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
+                }
+                let mut hparams = hparams(self.params, self.by_id.get(stage.as_str()).copied());
                 hparams.extend(self.added.remove(stage).unwrap_or_default());
                 let files = Files::new(&self.dir, stage, seconds, &hparams);
                 self.stages.entry(stage.clone()).or_insert(files)
@@ -137,13 +153,7 @@ impl Reporter for Metrics<'_> {
     }
 
     fn flush(&mut self) {
-        for files in self.stages.values_mut() {
-            // One write each, so that readers see whole lines and records.
-            put(&mut files.lines, files.new_lines.as_bytes());
-            files.new_lines.clear();
-            put(&mut files.events, &files.new_events);
-            files.new_events.clear();
-        }
+        self.stages.values_mut().for_each(Files::write);
     }
 }
 
@@ -160,6 +170,66 @@ fn put(file: &mut Option<File>, bytes: &[u8]) {
 mod tests {
     use super::*;
     use chrono::DateTime;
+
+    /// The number of files below a directory that this process has open.
+    #[cfg(target_os = "linux")]
+    fn open_below(dir: &Path) -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        open.filter(|file| {
+            let path = std::fs::read_link(file.as_ref().unwrap().path());
+            path.is_ok_and(|path| path.starts_with(dir))
+        })
+        .count()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn files_are_closed_when_their_stage_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let params = BTreeMap::new();
+        let mut metrics = Metrics::new(dir.path(), &params, &[]);
+        let mut say = |event: Event| {
+            metrics.report(&Stamped {
+                time: DateTime::from_timestamp(0, 0).unwrap(),
+                event,
+            });
+            metrics.flush();
+        };
+        for i in 0..20 {
+            let stage = format!("train[seed={i}]");
+            let event = StageEvent::Metric {
+                name: "loss".to_owned(),
+                step: 1,
+                value: 0.5,
+            };
+            say(Event::Stage {
+                stage: stage.clone(),
+                event,
+            });
+            assert_eq!(open_below(dir.path()), 2, "lines and events");
+            say(Event::StageFinished {
+                stage,
+                key: None,
+                status: StageStatus::Ran,
+                seconds: 1.0,
+                outputs: BTreeMap::new(),
+                computed_seconds: None,
+                peak_memory: None,
+                log: None,
+                error: None,
+                hint: None,
+            });
+            assert_eq!(open_below(dir.path()), 0);
+        }
+        let events = dir
+            .path()
+            .join("tensorboard/train[seed=19]/events.out.tfevents.0000000000.runner");
+        assert!(
+            std::fs::read(events)
+                .unwrap()
+                .ends_with(&tensorboard::session_end(0.0, true))
+        );
+    }
 
     #[test]
     fn metrics_are_followed_while_they_come() {
