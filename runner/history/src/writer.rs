@@ -23,6 +23,8 @@ pub struct Writer {
     lines: String,
     builder: Builder,
     pipeline: Option<ResolvedPipeline>,
+    /// True if `pipeline.json` holds the pipeline.
+    is_written: bool,
     pace: Pace,
     failed: Option<std::io::Error>,
 }
@@ -51,17 +53,25 @@ impl Writer {
             events,
             lines: String::new(),
             pipeline: None,
+            is_written: true,
             pace: Pace::new(PROGRESS),
             failed: None,
         })
     }
 
-    /// Takes the pipeline, and writes `pipeline.json`.
+    /// Takes the pipeline. `pipeline.json` is written before the first events, in the reporters' thread.
     pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
-        let written =
-            document::text(&pipeline).and_then(|text| std::fs::write(self.dir.join("pipeline.json"), text));
-        self.failed = self.failed.take().or(written.err());
         self.pipeline = Some(pipeline);
+        self.is_written = false;
+    }
+
+    fn write_pipeline(&mut self) {
+        let path = self.dir.join("pipeline.json");
+        let written = self.pipeline.as_ref().map_or(Ok(()), |pipeline| {
+            document::text(pipeline).and_then(|text| std::fs::write(path, text))
+        });
+        self.failed = self.failed.take().or(written.err());
+        self.is_written = true;
     }
 
     /// The run's directory.
@@ -108,6 +118,9 @@ impl Reporter for Writer {
 
     /// Uses a single write, so that concurrent readers see whole lines.
     fn flush(&mut self) {
+        if !self.is_written {
+            self.write_pipeline();
+        }
         if let Err(err) = self.events.write_all(self.lines.as_bytes()) {
             self.failed.get_or_insert(err);
         }

@@ -235,6 +235,9 @@ fn by_parameter(comparison: &Comparison, metrics: &[&str]) -> String {
         for parameter in &comparison.parameters {
             let mut groups: Vec<(String, Group)> = Vec::new();
             for at in 0..comparison.points.len() {
+                if groups.len() > MOST_LINES {
+                    break;
+                }
                 let only = Group { points: vec![at] };
                 let value = comparison.values(&only, parameter).join(", ");
                 match groups.iter_mut().find(|(known, _)| *known == value) {

@@ -3,6 +3,7 @@
 use super::comparison_rows::{cell, difference, rows};
 use runner_engine::{RunStatus, text};
 use runner_history::compare::{Comparison, Group, Point};
+use std::collections::HashSet;
 
 /// The maximum number of groups that are shown as columns; more groups are shown as rows.
 const MOST_COLUMNS: usize = 5;
@@ -165,11 +166,12 @@ pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     if undone.len() > MOST_NOTES {
         notes.push(format!("{} more are not complete", undone.len() - MOST_NOTES));
     }
-    let mut ended: Vec<(&str, &str)> = Vec::new();
+    let undone_runs: HashSet<&str> = undone.iter().map(|point| point.run.as_str()).collect();
+    let (mut ended, mut told) = (Vec::new(), HashSet::new());
     for point in &comparison.points {
         let run = (point.called.as_str(), point.run_status.name());
-        let other = undone.iter().any(|undone| undone.run == point.run);
-        if point.run_status != RunStatus::Done && !other && !ended.contains(&run) {
+        let is_other = point.run_status != RunStatus::Done && !undone_runs.contains(point.run.as_str());
+        if is_other && told.insert(run) {
             ended.push(run);
         }
     }

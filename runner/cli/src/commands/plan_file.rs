@@ -6,7 +6,7 @@ use cache::{ActionKey, checksummed, regular_file};
 use runner_engine::{self as engine, Failure, Options, Planned, Prediction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -97,9 +97,11 @@ impl SavedPlan {
 
     fn changes(&self, now: &[Planned]) -> Vec<String> {
         let mut changes = Vec::new();
+        let by_name: HashMap<&str, &Planned> =
+            now.iter().map(|stage| (stage.stage.as_str(), stage)).collect();
         for saved in &self.stages {
             let name = &saved.stage;
-            match now.iter().find(|stage| stage.stage == *name) {
+            match by_name.get(name.as_str()) {
                 None => changes.push(format!("the stage `{name}` no longer exists")),
                 Some(stage) if stage.key != saved.key => {
                     changes.push(format!("the configuration or an input of `{name}` changed"));
@@ -111,8 +113,8 @@ impl SavedPlan {
                 Some(_) => {}
             }
         }
-        let planned = |stage: &&Planned| self.stages.iter().any(|saved| saved.stage == stage.stage);
-        let new = now.iter().filter(|stage| !planned(stage));
+        let planned: HashSet<&str> = self.stages.iter().map(|saved| saved.stage.as_str()).collect();
+        let new = now.iter().filter(|stage| !planned.contains(stage.stage.as_str()));
         changes.extend(new.map(|stage| format!("there is a new stage `{}`", stage.stage)));
         changes
     }

@@ -1,12 +1,14 @@
 //! Groups of repetitions, and the statistics of their metrics.
 
+use super::groups::groups;
 use super::parameters::{self, Differing, Repeats};
 use super::point::{Measured, Point, spell};
 use super::spread::Spread;
 use runner_engine::Failure;
 use runner_pipeline::suggest;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::Hash;
 
 /// Options of a comparison.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,8 @@ pub struct Comparison {
     /// True if the metrics are those that were asked for: by name, or all.
     pub is_complete: bool,
     higher_is_better: Option<bool>,
+    /// The best mean of each metric that is shown, if several groups have one.
+    best: BTreeMap<String, f64>,
 }
 
 /// Points that differ only in the parameters of repetitions.
@@ -80,6 +84,7 @@ impl Comparison {
             over: repeats.names().to_vec(),
             is_complete: options.all || !options.metrics.is_empty(),
             higher_is_better: options.higher_is_better,
+            best: BTreeMap::new(),
             points,
         };
         if options.all {
@@ -91,6 +96,8 @@ impl Comparison {
         }
         new.choose(options)?;
         new.sort();
+        let best = |name: &String| Some((name.clone(), new.best(name)?));
+        new.best = new.metrics.iter().filter_map(best).collect();
         Ok(new)
     }
 
@@ -222,20 +229,16 @@ impl Comparison {
 
     /// The computations of a group that may have the metric, each once, with their points.
     pub fn measured<'c>(&'c self, group: &'c Group, metric: &str) -> Vec<(&'c Point, &'c Measured)> {
-        let mut found: Vec<(&Point, &Measured)> = Vec::new();
+        let (mut found, mut seen) = (Vec::new(), HashSet::new());
         for point in self.members(group) {
-            for stage in &point.stages {
-                // A prefix such as `train.` ends in a dot, so that it never matches the beginning of another
-                // stage's name; an empty prefix occurs only with a single stage.
-                let fits = metric.starts_with(&stage.prefix);
-                if fits
-                    && !found
-                        .iter()
-                        .any(|(other, known)| stage.is(&point.run, known, &other.run))
-                {
-                    found.push((point, stage));
-                }
-            }
+            // A prefix such as `train.` ends in a dot, so that it never matches the beginning of another
+            // stage's name; an empty prefix occurs only with a single stage.
+            let fitting = point.stages.iter().filter(|stage| metric.starts_with(&stage.prefix));
+            found.extend(
+                fitting
+                    .filter(|stage| seen.insert(stage.computation(&point.run)))
+                    .map(|stage| (point, stage)),
+            );
         }
         found
     }
@@ -260,38 +263,35 @@ impl Comparison {
         }
     }
 
-    /// True if a group's mean of a metric is the best of several.
-    pub fn is_best(&self, group: &Group, metric: &str) -> bool {
-        let Some(higher) = self.higher_is_better(metric) else {
-            return false;
-        };
+    /// The best mean of a metric among several groups.
+    fn best(&self, metric: &str) -> Option<f64> {
+        let higher = self.higher_is_better(metric)?;
         let mean = |group: &Group| self.outcome(group, metric).spread.map(|spread| spread.mean);
         let means: Vec<f64> = self.groups.iter().filter_map(mean).collect();
-        let better = |a: f64, b: f64| if higher { a > b } else { a < b };
-        means.len() > 1 && mean(group).is_some_and(|own| !means.iter().any(|other| better(*other, own)))
+        let best = |a: f64, b: f64| if higher { a.max(b) } else { a.min(b) };
+        means.iter().copied().reduce(best).filter(|_| means.len() > 1)
+    }
+
+    /// True if no other group's mean of a metric that is shown is better than a group's; false without others.
+    pub fn is_best(&self, group: &Group, metric: &str) -> bool {
+        let (Some(best), Some(spread)) = (self.best.get(metric), self.outcome(group, metric).spread) else {
+            return false;
+        };
+        match self.higher_is_better(metric) {
+            Some(true) => spread.mean >= *best,
+            _ => spread.mean <= *best,
+        }
     }
 
     /// The values of a parameter in a group, each once.
     pub fn values(&self, group: &Group, parameter: &str) -> Vec<String> {
-        let mut values: Vec<String> = Vec::new();
-        for point in self.members(group) {
-            let value = point.parameters.get(parameter).map_or_else(|| "-".to_owned(), spell);
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
+        let value = |point: &Point| point.parameters.get(parameter).map_or_else(|| "-".to_owned(), spell);
+        once(self.members(group).map(value))
     }
 
     /// The display names of the runs of a group, each once.
     pub fn runs<'c>(&'c self, group: &'c Group) -> Vec<&'c str> {
-        let mut runs: Vec<&str> = Vec::new();
-        for point in self.members(group) {
-            if !runs.contains(&point.called.as_str()) {
-                runs.push(&point.called);
-            }
-        }
-        runs
+        once(self.members(group).map(|point| point.called.as_str()))
     }
 
     /// True if all points are of one run.
@@ -300,31 +300,10 @@ impl Comparison {
     }
 }
 
-/// The groups in the order of the points. Two points with the same parameters and seed share a group only if
-/// they are the same computation.
-fn groups(points: &[Point], repeats: &Repeats) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for (i, point) in points.iter().enumerate() {
-        let repetition = repeats.of(point);
-        let takes = |group: &&mut Group| {
-            let mut members = group.points.iter().map(|&j| &points[j]);
-            let Some(first) = members.clone().next() else {
-                return false;
-            };
-            let apart = |other: &Point| repeats.of(other) != repetition || same_actions(other, point);
-            repeats.unite(first, point) && members.all(apart) && !repeats.names().is_empty()
-        };
-        match groups.iter_mut().find(takes) {
-            Some(group) => group.points.push(i),
-            None => groups.push(Group { points: vec![i] }),
-        }
-    }
-    groups
-}
-
-fn same_actions(a: &Point, b: &Point) -> bool {
-    let keys = |point: &Point| -> Option<Vec<_>> { point.stages.iter().map(|stage| stage.key).collect() };
-    !a.stages.is_empty() && keys(a).is_some() && keys(a) == keys(b)
+/// The items, each once, in their order.
+pub(super) fn once<T: Clone + Eq + Hash>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    items.filter(|item| seen.insert(item.clone())).collect()
 }
 
 fn check_over(points: &[Point], over: &[String]) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! A comparison as one JSON document.
 
-use super::comparison::{Comparison, Group};
+use super::comparison::{Comparison, Group, once};
 use super::point::Point;
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,7 @@ pub fn json(comparison: &Comparison) -> Value {
         };
         json!({
             "group": i + 1,
-            "runs": distinct(comparison.members(group).map(|point| point.run.as_str())),
+            "runs": once(comparison.members(group).map(|point| point.run.as_str())),
             "points": comparison
                 .members(group)
                 .map(|point| point_json(comparison, point))
@@ -61,14 +61,4 @@ fn point_json(comparison: &Comparison, point: &Point) -> Value {
         "stages": stages.collect::<Vec<_>>(),
         "metrics": comparison.metrics.iter().map(value).collect::<Map<_, _>>(),
     })
-}
-
-fn distinct<'t>(texts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
-    let mut found = Vec::new();
-    for text in texts {
-        if !found.contains(&text) {
-            found.push(text);
-        }
-    }
-    found
 }

@@ -41,7 +41,9 @@ impl Repeats {
         let decides = |name: &str| !self.has(name) && (a.run != b.run || rank(name) == 0);
         let agree = |name: &String| !decides(name) || follows(a, b, name, |by| self.has(by));
         let missing = |name: &String| decides(name) && !a.parameters.contains_key(name);
-        a.parameters.keys().all(agree) && !b.parameters.keys().any(missing) && a.is_of_same_stages(b)
+        a.parameters.keys().all(agree)
+            && !b.parameters.keys().any(missing)
+            && a.stage_names() == b.stage_names()
     }
 }
 
@@ -125,7 +127,7 @@ impl Differing {
             }
             let leads = |by: &str| rank(by) < 2;
             // Within a run, the configuration of a stage follows from the point.
-            let kin = |other: &Point| first.run == other.run && first.is_of_same_stages(other);
+            let kin = |other: &Point| first.run == other.run && first.stage_names() == other.stage_names();
             let led = rank(&name) == 2
                 && others
                     .iter()

@@ -1,5 +1,6 @@
 //! A point of a comparison: the figures of its stages and its parameters.
 
+use super::axes::{Axes, Index, widest};
 use crate::{Figures, Run, StageRun};
 use cache::{ActionKey, Store};
 use runner_engine::{RunStatus, StageStatus, key};
@@ -53,15 +54,19 @@ impl Measured {
         self.figures.values.get(name).copied().filter(|_| self.done)
     }
 
-    /// True if the stage is the same computation as another stage, and so not a second measurement.
-    pub fn is(&self, run: &str, other: &Self, other_run: &str) -> bool {
-        self.prefix == other.prefix
-            && match (self.key, other.key) {
-                (Some(key), Some(other)) => key == other,
-                _ => run == other_run && self.id == other.id,
-            }
+    /// The computation that the stage is, in this run: two stages with the same one are one measurement.
+    pub(super) fn computation<'m>(&'m self, run: &'m str) -> Computation<'m> {
+        let place = if self.key.is_none() {
+            (run, self.id.as_str())
+        } else {
+            ("", "")
+        };
+        (&self.prefix, self.key, place)
     }
 }
+
+/// The prefix of a stage's metrics, and its action key, or else its run and id.
+pub(super) type Computation<'m> = (&'m str, Option<ActionKey>, (&'m str, &'m str));
 
 impl Point {
     /// The label: `RUN`, `RUN[seed=1]` or `RUN/train[seed=1]`.
@@ -69,17 +74,13 @@ impl Point {
         format!("{}{}", self.called, self.place)
     }
 
-    /// True if the figures of both points come from stages with the same names.
-    pub(super) fn is_of_same_stages(&self, other: &Self) -> bool {
-        let names = |point: &Self| -> Vec<(String, String)> {
-            let name = |stage: &Measured| stage.id.split('[').next().unwrap_or_default().to_owned();
-            point
-                .stages
-                .iter()
-                .map(|stage| (stage.prefix.clone(), name(stage)))
-                .collect()
-        };
-        names(self) == names(other)
+    /// The prefixes and names of the stages that the figures come from.
+    pub(super) fn stage_names(&self) -> Vec<(&str, &str)> {
+        let name = |id: &'_ str| id.find('[').unwrap_or(id.len());
+        let stages = self.stages.iter();
+        stages
+            .map(|stage| (stage.prefix.as_str(), &stage.id[..name(&stage.id)]))
+            .collect()
     }
 
     /// The label with the run's id in place of its name.
@@ -94,9 +95,11 @@ pub(super) struct Reader<'r> {
     called: String,
     store: &'r Store,
     figures: HashMap<&'r str, Arc<Figures>>,
+    /// The run's stages by their points.
+    by_point: Index<'r>,
+    /// The run's stages by their ids.
+    by_id: HashMap<&'r str, usize>,
 }
-
-type Axes = BTreeMap<String, Value>;
 
 impl<'r> Reader<'r> {
     pub(super) fn new(run: &'r Run, called: &str, store: &'r Store) -> Self {
@@ -105,20 +108,21 @@ impl<'r> Reader<'r> {
             called: called.to_owned(),
             store,
             figures: HashMap::new(),
+            by_point: Index::new(run.stages.iter().map(|stage| &stage.point)),
+            by_id: run
+                .stages
+                .iter()
+                .enumerate()
+                .map(|(i, stage)| (stage.id.as_str(), i))
+                .collect(),
         }
     }
 
     /// The points of the whole run: the points of those stages with figures that have the most axes.
     pub(super) fn all(&mut self) -> Vec<Point> {
         let run = self.run;
-        let mut axes: Vec<&Axes> = Vec::new();
-        for stage in run.stages.iter().filter(|stage| has_figures(stage)) {
-            if !axes.contains(&&stage.point) {
-                axes.push(&stage.point);
-            }
-        }
-        let all = axes.clone();
-        axes.retain(|axes| !all.iter().any(|other| other.len() > axes.len() && within(axes, other)));
+        let measured = run.stages.iter().filter(|stage| has_figures(stage));
+        let axes = widest(measured.map(|stage| &stage.point));
         if axes.is_empty() {
             return vec![self.at(&Axes::new())];
         }
@@ -127,7 +131,7 @@ impl<'r> Reader<'r> {
 
     fn at(&mut self, axes: &Axes) -> Point {
         let run = self.run;
-        let here: Vec<&StageRun> = run.stages.iter().filter(|stage| within(&stage.point, axes)).collect();
+        let here: Vec<&StageRun> = self.by_point.within(axes).into_iter().map(|i| &run.stages[i]).collect();
         let measured: Vec<&StageRun> = here.iter().copied().filter(|stage| has_figures(stage)).collect();
         // A run without figures takes its state from all its stages.
         let decisive = if measured.is_empty() { &here } else { &measured };
@@ -150,19 +154,16 @@ impl<'r> Reader<'r> {
     /// A stage and all upstream stages of its run.
     fn upstream(&self, stage: &'r StageRun) -> Vec<&'r StageRun> {
         let mut names = vec![stage.id.as_str()];
-        let mut found: BTreeSet<&str> = BTreeSet::new();
+        let mut found: BTreeSet<usize> = BTreeSet::new();
         while let Some(name) = names.pop() {
-            if found.insert(name)
-                && let Some(stage) = self.run.stage(name)
+            if let Some(&i) = self.by_id.get(name)
+                && found.insert(i)
             {
-                names.extend(stage.needs.values().flatten().filter_map(|need| producer(need)));
+                let needs = self.run.stages[i].needs.values().flatten();
+                names.extend(needs.filter_map(|need| producer(need)));
             }
         }
-        self.run
-            .stages
-            .iter()
-            .filter(|stage| found.contains(stage.id.as_str()))
-            .collect()
+        found.into_iter().map(|i| &self.run.stages[i]).collect()
     }
 
     fn point(
@@ -235,7 +236,7 @@ impl<'r> Reader<'r> {
     }
 
     fn is_earlier(&self, need: &str) -> bool {
-        producer(need).is_none_or(|name| self.run.stage(name).is_none())
+        producer(need).is_none_or(|name| !self.by_id.contains_key(name))
     }
 
     /// The state of a stage that is not done.
@@ -260,11 +261,6 @@ fn has_figures(stage: &StageRun) -> bool {
 
 fn is_done(stage: &StageRun) -> bool {
     matches!(stage.status, Some(StageStatus::Cached | StageStatus::Ran))
-}
-
-/// True if every axis of `part` is in `whole`, with the same value.
-fn within(part: &Axes, whole: &Axes) -> bool {
-    part.iter().all(|(axis, value)| whole.get(axis) == Some(value))
 }
 
 /// The stage's id in `stage.output`: a matrix point may contain dots, an output's name may not.

@@ -6,7 +6,7 @@ use cache::Store;
 use runner_engine::Failure;
 use runner_pipeline::{Select, suggest};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// Resolves names to points, each point once, in the order of the names. `runs` is the directory of all runs.
@@ -26,13 +26,13 @@ pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>
         ids.push(id);
     }
     let mut readers: BTreeMap<&str, Reader<'_>> = BTreeMap::new();
-    let mut points: Vec<Point> = Vec::new();
+    let (mut points, mut known): (Vec<Point>, HashSet<String>) = Default::default();
     for (wanted, id) in wanted.iter().zip(&ids) {
         let Some(run) = loaded.get(id) else { continue };
         let called = marks.of.get(id).and_then(|marks| marks.name.as_deref()).unwrap_or(id);
         let reader = readers.entry(id).or_insert_with(|| Reader::new(run, called, store));
         for point in wanted.points(run, reader, bare)? {
-            if !points.iter().any(|known| known.id() == point.id()) {
+            if known.insert(point.id()) {
                 points.push(point);
             }
         }

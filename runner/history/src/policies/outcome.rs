@@ -10,6 +10,7 @@ use datasets::Date;
 use runner_engine::{Failure, RunStatus, StageStatus, exit};
 use runner_pipeline::{Name, Pipeline, Promote};
 use stages_core::PortType;
+use std::collections::HashMap;
 use std::time::SystemTime;
 
 /// A policy that a run registered.
@@ -52,9 +53,15 @@ pub fn register(
     now: DateTime<Utc>,
 ) -> Result<Vec<Registered>, Failure> {
     let mut registered = Vec::new();
+    // A sweep may register many policies.
+    let is_any = pipeline.nodes.iter().any(|node| node.register.is_some());
+    let stages = run.stages.iter().filter(|_| is_any);
+    let stages: HashMap<&str, &StageRun> = stages.map(|stage| (stage.id.as_str(), stage)).collect();
     for node in &pipeline.nodes {
         let Some(register) = &node.register else { continue };
-        let Some(stage) = run.stage(&node.id) else { continue };
+        let Some(&stage) = stages.get(node.id.as_str()) else {
+            continue;
+        };
         let Some((output, digest)) = output(stage, PortType::Policy) else {
             continue;
         };
