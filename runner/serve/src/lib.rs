@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! server.rs      the listener, its routes, and their errors
+//! connections.rs the number of connections, and clients that are slow
 //! site.rs        the home that is served; what the program gives the server
 //! access.rs      who may connect: hosts, the token, requests from other sites
 //! layout.rs      the frame of every page; style.css and live.js beside it
@@ -24,6 +25,7 @@
 mod access;
 mod answer;
 mod calendar;
+mod connections;
 mod control;
 mod layout;
 mod live;
@@ -34,5 +36,6 @@ mod pulse;
 mod server;
 mod site;
 
+pub use connections::ClientLimits;
 pub use server::serve;
 pub use site::{Host, Server};

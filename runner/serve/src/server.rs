@@ -1,6 +1,7 @@
 //! The listener and its routes.
 
 use crate::access::{Access, Refused, query_value, random_text, token_cookie};
+use crate::connections;
 use crate::control;
 use crate::layout::{self, Page, run_address, search_address};
 use crate::live::{Hub, Source};
@@ -9,6 +10,7 @@ use crate::pages::{self, LiveOverview, LiveRunPage, LiveRuns, LiveSearch, Part, 
 use crate::pulse::{Heart, Pulse};
 use crate::site::{Server, Site};
 use axum::Router;
+use axum::body::{Body, to_bytes};
 use axum::extract::{Form, Path as InPath, Query, Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
@@ -35,6 +37,13 @@ const STOP: Duration = Duration::from_millis(100);
 
 /// The time allowed for finishing responses when the server stops.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// The number of pages that are rendered at a time; further requests wait. Each takes memory in proportion to
+/// the history.
+const THREADS: usize = 2;
+
+/// The largest body of a request in bytes: forms are small.
+const LARGEST: usize = 64 << 10;
 
 /// Listens, calls `announce` with the address and the token that requests need, and serves until
 /// [`Server::stop`] is set.
@@ -72,17 +81,19 @@ pub fn serve(
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(THREADS)
         .build()
         .map_err(|err| Failure::caused("cannot start the server", &err))?;
     let served = runtime.block_on(async {
         let listener = TcpListener::bind(address).await.map_err(|err| failed(&err))?;
         let address = listener.local_addr().map_err(|err| failed(&err))?;
         announce(address, token.as_deref())?;
-        let server = axum::serve(listener, router(site));
+        let limits = server.limits;
         tokio::select! {
-            served = server.into_future() => served.map_err(|err| failed(&err)),
-            () = stopped(&stop) => Ok(()),
+            () = connections::serve(listener, router(site, limits.patience), limits) => {}
+            () = stopped(&stop) => {}
         }
+        Ok(())
     });
     runtime.shutdown_timeout(GRACE);
     stop.store(true, Ordering::Relaxed);
@@ -98,7 +109,7 @@ async fn stopped(stop: &AtomicBool) {
     }
 }
 
-fn router(site: Site) -> Router {
+fn router(site: Site, patience: Duration) -> Router {
     Router::new()
         .route("/", get(overview))
         .route("/runs", get(runs))
@@ -131,16 +142,19 @@ fn router(site: Site) -> Router {
         .route("/live.js", get(|| script(layout::SCRIPT)))
         .route("/charts.js", get(|| script(report::chart::SCRIPT)))
         .fallback(nowhere)
-        .layer(middleware::from_fn_with_state(site.clone(), guard))
+        .layer(middleware::from_fn_with_state((site.clone(), patience), guard))
         .with_state(site)
 }
 
 /// Checks access, and adds the headers common to all responses.
-async fn guard(State(site): State<Site>, request: Request, next: Next) -> Response {
+async fn guard(State((site, patience)): State<(Site, Duration)>, request: Request, next: Next) -> Response {
     let mut response = match site.access.check(request.uri(), request.headers()) {
         Err(refused) => refuse(refused),
         Ok(true) => to_cookie(request.uri()),
-        Ok(false) => next.run(request).await,
+        Ok(false) => match whole(request, patience).await {
+            Ok(request) => next.run(request).await,
+            Err(response) => response,
+        },
     };
     let headers = response.headers_mut();
     headers
@@ -152,6 +166,16 @@ async fn guard(State(site): State<Site>, request: Request, next: Next) -> Respon
     headers.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
     headers.insert("referrer-policy", HeaderValue::from_static("same-origin"));
     response
+}
+
+/// Reads the body of a request.
+async fn whole(request: Request, patience: Duration) -> Result<Request, Response> {
+    let (head, body) = request.into_parts();
+    match tokio::time::timeout(patience, to_bytes(body, LARGEST)).await {
+        Ok(Ok(body)) => Ok(Request::from_parts(head, Body::from(body))),
+        Ok(Err(_)) => Err((StatusCode::PAYLOAD_TOO_LARGE, "the form cannot be read\n").into_response()),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the form did not arrive\n").into_response()),
+    }
 }
 
 fn refuse(refused: Refused) -> Response {

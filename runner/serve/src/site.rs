@@ -1,6 +1,7 @@
 //! The home that is served, and what the server is given.
 
 use crate::access::Access;
+use crate::connections::ClientLimits;
 use crate::live::Hub;
 use crate::pages::Days;
 use crate::pulse::Heart;
@@ -44,6 +45,8 @@ pub struct Server {
     pub allow_run: bool,
     /// The pipelines whose nights are run.
     pub schedule: Vec<PathBuf>,
+    /// The limits of clients.
+    pub limits: ClientLimits,
     /// The flag that stops the server.
     pub stop: Arc<AtomicBool>,
 }

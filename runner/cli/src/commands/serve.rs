@@ -8,7 +8,7 @@ use cache::Store;
 use clap::Args;
 use runner_engine::Failure;
 use runner_pipeline::Schedule;
-use runner_serve::{Host, Server};
+use runner_serve::{ClientLimits, Host, Server};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,6 +54,7 @@ pub(crate) fn serve(session: &Session, args: &ServeArgs) -> Result<(), Failure> 
         token: token.transpose()?,
         allow_run: args.allow_run,
         schedule: args.schedule.clone(),
+        limits: ClientLimits::default(),
         stop: interrupt::flag()?,
     };
     runner_serve::serve(server, |address, token| {
