@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod compared;
+mod growth;
 mod marks;
 mod queries;
 mod trained;
