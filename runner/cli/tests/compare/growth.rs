@@ -1,6 +1,6 @@
 //! Growth of the work of commands with what they are given. The work is counted in instructions, by valgrind,
-//! at three sizes that double: of work `a + b·n^p` the differences double `p` times. The tests pass over what
-//! they cannot count where valgrind is missing.
+//! at three sizes that double: of work `a + b·n^p` the differences double `p` times. Nothing is counted, nor
+//! checked, where valgrind is missing.
 //!
 //! | what grows | command | exponent |
 //! | --- | --- | --- |
@@ -65,8 +65,8 @@ fn grows(exponent: f64, args: &str, mut prepare: impl FnMut(usize) -> Project) {
     );
 }
 
-/// A project that has run a pipeline of stages in ten chains. All stages of a chain are the same action, which
-/// runs once.
+/// A project that has run a pipeline of stages in ten chains. Those of a chain are the same action, which runs
+/// once.
 fn chains(stages: usize) -> Project {
     let mut text = "version: 1\nname: chains\nstages:\n".to_owned();
     for i in 0..stages {
@@ -95,7 +95,7 @@ fn a_comparison_grows_with_its_points() {
     grows(1.0, "compare latest --json --html all.html", |times| {
         let rates: Vec<usize> = (0..25 * times).collect();
         let project = Project::new(format!(
-            "version: 1\nname: sweep\nstages:\n  m:\n    matrix: {{ lr: {rates:?}, seed: [1, 2, 3, 4] }}\n    \
+            "version: 1\nname: s\nstages:\n  m:\n    matrix: {{ lr: {rates:?}, seed: [1, 2, 3, 4] }}\n    \
             run: echo '{{\"name\":\"return\",\"step\":1,\"value\":${{matrix.lr}}.${{matrix.seed}}}}' > \
             ${{outputs.metrics}}\n    outputs: {{ metrics: metrics.jsonl }}\n"
         ));

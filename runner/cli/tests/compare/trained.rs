@@ -73,13 +73,9 @@ fn trainings_and_evaluations_of_a_sweep() {
 /// A training's files are open only while it runs.
 #[test]
 fn a_sweep_has_more_trainings_than_files_may_be_open() {
-    let seeds: Vec<u32> = (1..=40).collect();
-    let project = Project::new(format!(
-        "version: 1\nname: many\nstages:\n  env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  train:\n    \
-        uses: train/ppo\n    needs: {{ env: env }}\n    matrix: {{ seed: {seeds:?} }}\n    with: {{ seed: '${{matrix.seed}}', \
-        total_timesteps: 64, n_envs: 4, n_steps: 16, batch_size: 64, n_epochs: 1 }}\n"
-    ));
-    let exec = project.command("exec -q --jobs 1 p.yaml");
+    let seeds: Vec<u32> = (1..=20).collect();
+    let project = Project::new(SWEEP.replace("[1, 2, 3]", &format!("{seeds:?}")).replace("512", "128"));
+    let exec = project.command("exec -q --jobs 1 p.yaml train");
     let mut limited = std::process::Command::new("sh");
     project.at_home(&mut limited);
     limited.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""]);

@@ -19,8 +19,8 @@ fn values<'a>(axes: &'a Axes, on: &Names<'_>) -> Vec<&'a Value> {
     on.map(|(_, value)| value).collect()
 }
 
-/// Items by the values of their points, for each set of axes. A matrix has few sets of axes, so that a look-up
-/// costs about as much as what it finds.
+/// Items by the values of their points, for each set of axes. A matrix has few sets of axes, so that a
+/// look-up costs about as much as what it finds.
 pub(super) struct Index<'a>(BTreeMap<Names<'a>, HashMap<Vec<&'a Value>, Vec<usize>>>);
 
 impl<'a> Index<'a> {
@@ -73,6 +73,7 @@ pub(super) fn widest<'a>(points: impl Iterator<Item = &'a Axes>) -> Vec<&'a Axes
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
 
     fn within(part: &Axes, whole: &Axes) -> bool {
@@ -82,7 +83,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_finds_what_comparing_all_pairs_finds(
-            points in proptest::collection::vec(proptest::collection::btree_map("[a-c]", 0..3_u8, 0..4), 0..20)
+            points in vec(btree_map("[a-c]", 0..3_u8, 0..4), 0..20)
         ) {
             let point = |point: &BTreeMap<String, u8>| -> Axes {
                 point.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect()

@@ -272,7 +272,8 @@ impl Comparison {
         means.iter().copied().reduce(best).filter(|_| means.len() > 1)
     }
 
-    /// True if no other group's mean of a metric that is shown is better than a group's; false without others.
+    /// True if no other group's mean of a metric that is shown is better than a group's; false without
+    /// others.
     pub fn is_best(&self, group: &Group, metric: &str) -> bool {
         let (Some(best), Some(spread)) = (self.best.get(metric), self.outcome(group, metric).spread) else {
             return false;

@@ -2,8 +2,9 @@
 //! curves.
 //!
 //! `select` resolves the named points, `point` is one of them with its figures and parameters, `parameters`
-//! finds those that differ, `groups` puts repetitions together (points that differ only in a seed), `comparison`,
-//! `spread` and `curves` aggregate them. `axes` is an index of points. [`json`] is the comparison as a document.
+//! finds those that differ, `groups` puts repetitions together (points that differ only in a seed),
+//! `comparison`, `spread` and `curves` aggregate them. `axes` is an index of points. [`json`] is the
+//! comparison as a document.
 
 mod axes;
 mod comparison;
