@@ -65,8 +65,8 @@ fn grows(exponent: f64, args: &str, mut prepare: impl FnMut(usize) -> Project) {
     );
 }
 
-/// A project that has run a pipeline of stages in ten chains. Those of a chain are the same action, which runs
-/// once.
+/// A project that has run a pipeline of stages in ten chains. Those of a chain are the same action, which
+/// runs once.
 fn chains(stages: usize) -> Project {
     let mut text = "version: 1\nname: chains\nstages:\n".to_owned();
     for i in 0..stages {

@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Writes the metrics of each stage. The files of a stage are closed when it ends, so that a sweep has no more
-/// open files than stages that run.
+/// Writes the metrics of each stage. The files of a stage are closed when it ends, so that a sweep has no
+/// more open files than stages that run.
 pub struct Metrics<'a> {
     dir: PathBuf,
     params: &'a BTreeMap<String, Value>,
