@@ -140,13 +140,19 @@ def compressed(data):
     return gzip.compress(data, 6, mtime=0)
 
 
-def build_wheel(architecture, program, out):
-    """The wheel: the program as it is, and the native module, compiled for glibc 2.28."""
-    scripts = ROOT / "runner/python/data/scripts"
-    scripts.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(program, scripts / "runner")
-    target = ["--target", f"{architecture}-unknown-linux-gnu", "--zig", "--compatibility", "manylinux_2_28"]
-    run("maturin", "build", "--release", "--locked", *target, "--out", out, env=environment())
+def build_wheel(architecture, files, sboms, out):
+    """The wheel: the program's files as they are, and the native module, compiled for glibc 2.28."""
+    data = ROOT / "runner/python/data"
+    shutil.rmtree(data, ignore_errors=True)
+    for name, content in files.items():
+        path = data / ("scripts/runner" if name == "bin/runner" else f"data/{name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        path.chmod(0o755 if name == "bin/runner" else 0o644)
+    command = ["maturin", "build", "--release", "--locked", "--zig", "--compatibility", "manylinux_2_28", "--out", out]
+    command += ["--target", f"{architecture}-unknown-linux-gnu", *(f"--sbom-include={sbom}" for sbom in sboms)]
+    run(*command, env=environment())
+    shutil.rmtree(data)
 
 
 class Image:
@@ -196,15 +202,17 @@ class Image:
         return tar({**layout, "index.json": json.dumps({**index, "manifests": [top]}).encode(), **self.blobs})
 
 
-def sbom():
-    """The program's components, as CycloneDX in JSON."""
-    run("cargo", "cyclonedx", "--manifest-path", "runner/cli/Cargo.toml", "--format", "json", "--override-filename", "sbom")
-    # It writes one beside each manifest of the workspace.
-    written = [ROOT / Path(manifest).parent / "sbom.json" for manifest in printed("git", "ls-files", "*Cargo.toml").splitlines()]
-    text = (ROOT / "runner/cli/sbom.json").read_text()
-    for path in written:
-        path.unlink(missing_ok=True)
-    return text.replace(str(ROOT), "/runner")
+def write_sboms(out):
+    """The components of the program and of the native module, as CycloneDX in JSON."""
+    for folder, name in {"runner/cli": "runner", "runner/python": "runner-python"}.items():
+        options = ["--manifest-path", f"{folder}/Cargo.toml", "--format", "json", "--override-filename", "sbom"]
+        run("cargo", "cyclonedx", *options)
+        text = (ROOT / folder / "sbom.json").read_text()
+        (out / f"{name}-{VERSION}.cdx.json").write_text(text.replace(str(ROOT), "/runner"))
+        # It writes one beside each manifest of the workspace.
+        for manifest in printed("git", "ls-files", "*Cargo.toml").splitlines():
+            (ROOT / Path(manifest).parent / "sbom.json").unlink(missing_ok=True)
+    return sorted(out.glob("*.cdx.json"))
 
 
 def sign(out):
@@ -225,16 +233,15 @@ def build(out, architectures):
     out.mkdir(parents=True)
     certificates = Path(printed(venv / "bin/python", "-m", "certifi")).read_bytes()
     created = printed("git", "log", "-1", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ", env={**os.environ, "TZ": "UTC"})
-    image, manifests = Image(), []
+    image, manifests, sboms = Image(), [], write_sboms(out)
     for architecture in architectures:
         program = build_program(architecture)
         files = program_files(architecture, program)
         name = f"runner-{VERSION}-{architecture}-unknown-linux-musl"
         (out / f"{name}.tar.gz").write_bytes(compressed(tar({f"{name}/{file}": data for file, data in files.items()})))
         manifests.append(image.put_architecture(architecture, files, certificates, created))
-        build_wheel(architecture, program, out)
+        build_wheel(architecture, files, sboms, out)
     (out / f"runner-{VERSION}-image.tar").write_bytes(image.archive(manifests))
-    (out / f"runner-{VERSION}.cdx.json").write_text(sbom())
     shutil.copy(ROOT / ".ci/dist/install.sh", out)
     sums = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in sorted(out.iterdir())]
     (out / "SHA256SUMS").write_text("".join(sums))
