@@ -47,8 +47,9 @@ pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     encode(batch, properties())
 }
 
-/// Encodes a table as [`to_parquet`] does, but its floats as they are. They are computed: hardly two are equal,
-/// so a dictionary makes them larger, and a compressor finds almost nothing for nine tenths of the time.
+/// Encodes a table as [`to_parquet`] does, but its floats as they are. They are computed: hardly two are
+/// equal, so a dictionary makes them larger, and a compressor finds almost nothing for nine tenths of the
+/// time.
 pub fn plain_to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     let mut properties = properties();
     for field in batch.schema().fields() {

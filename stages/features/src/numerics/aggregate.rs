@@ -106,7 +106,8 @@ impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, 
                 K::push(&mut total, 2.0 * n, &last);
                 total
             };
-            // Single rows are their own aggregates: the first pass reads them. The last one writes the output.
+            // Single rows are their own aggregates: the first pass reads them. The last one writes the
+            // output.
             let (is_first, is_odd) = (have == 1, longer > 2 * have);
             if longer == self.n {
                 match (is_first, is_odd) {

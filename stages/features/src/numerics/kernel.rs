@@ -15,8 +15,8 @@ pub(super) trait Kernel<const K: usize, const N: usize>: Stateful {
     /// the rows are split into blocks.
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
 
-    /// Processes rows as [`Kernel::rows`] does. Gives `None`, and leaves the kernel unchanged, if `invalid` is
-    /// not 0 for a value.
+    /// Processes rows as [`Kernel::rows`] does. Gives `None`, and leaves the kernel unchanged, if `invalid`
+    /// is not 0 for a value.
     #[inline(always)]
     fn valid_rows(
         &mut self,
@@ -34,8 +34,8 @@ pub(super) trait Kernel<const K: usize, const N: usize>: Stateful {
     const ROWS: usize = BLOCK;
 }
 
-/// Returns 0 if `invalid` is 0 for every value. Without an early exit and in integers as wide as the values, so
-/// that the loop is vectorised.
+/// Returns 0 if `invalid` is 0 for every value. Without an early exit and in integers as wide as the
+/// values, so that the loop is vectorised.
 #[inline(always)]
 fn defects<const K: usize>(inputs: [&[f64]; K], invalid: impl Fn(f64) -> u64) -> u64 {
     let mut defects = 0;

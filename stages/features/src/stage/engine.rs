@@ -1,6 +1,6 @@
 //! Runs features over partitions, in parallel over features, partitions and symbols. Results are memoised by
-//! feature, partition and the states before the partition: a memo holds the states after it and names the table
-//! that has the values, which are stored once.
+//! feature, partition and the states before the partition: a memo holds the states after it and names the
+//! table that has the values, which are stored once.
 
 use super::values::TableStates;
 use crate::numerics::{Feature, Rows, State};

@@ -1,11 +1,12 @@
-//! Serialisation of what a partition's table leaves for later runs: the table, and for each feature the states
-//! of the symbols at the end of the partition.
+//! Serialisation of what a partition's table leaves for later runs: the table, and for each feature the
+//! states of the symbols at the end of the partition.
 
 use crate::numerics::State;
 use cache::{BlobDigest, BlobRef, MemoKey};
 use stages_core::StageError;
 
-/// A partition's table, and the states of each feature's symbols at its end, by the key of the feature's memo.
+/// A partition's table, and the states of each feature's symbols at its end, by the key of the feature's
+/// memo.
 #[derive(Debug, PartialEq)]
 pub(super) struct TableStates {
     pub table: BlobRef,
@@ -13,8 +14,8 @@ pub(super) struct TableStates {
 }
 
 impl TableStates {
-    /// The states as bytes: digest and size of the table; then for each feature the key, the number of symbols,
-    /// and for each symbol the length of its state and the state.
+    /// The states as bytes: digest and size of the table; then for each feature the key, the number of
+    /// symbols, and for each symbol the length of its state and the state.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = self.table.blob.as_bytes().to_vec();
         bytes.extend(self.table.size.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Products that skip the zeros of their left operand ([`super::sparse`]), with AVX-512: the sums of a row and
-//! 128 columns in registers, to which each nonzero element adds.
+//! Products that skip the zeros of their left operand ([`super::sparse`]), with AVX-512: the sums of a row
+//! and 128 columns in registers, to which each nonzero element adds.
 #![expect(
     unsafe_code,
     reason = "intrinsics over pointers; compilers spill the sums, and take sixteen times as long"

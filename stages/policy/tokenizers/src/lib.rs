@@ -1,7 +1,8 @@
 //! The names of the crate `tokenizers` that candle-core 0.11 needs to compile its reader of GGUF tokenizers.
 //!
-//! The real crate tokenizes text for language models. Nothing here does, and it brings 26 crates. No model can be
-//! built of this one (`BpeBuilder::build` fails, and `BPE` has no value), so everything behind it cannot be reached.
+//! The real crate tokenizes text for language models. Nothing here does, and it brings 26 crates. No model
+//! can be built of this one (`BpeBuilder::build` fails, and `BPE` has no value), so everything behind it
+//! cannot be reached.
 
 use std::convert::Infallible;
 use std::error::Error;

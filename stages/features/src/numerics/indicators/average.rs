@@ -195,8 +195,8 @@ pub(super) fn tillson(n: usize, factor: f64) -> impl Kernel<1, 1> {
     Chain::<_, _, 4>::new(LastFour { stages }, sum)
 }
 
-/// The last four of a cascade of six exponential averages, in three stages, each over the second average of the
-/// stage before.
+/// The last four of a cascade of six exponential averages, in three stages, each over the second average of
+/// the stage before.
 struct LastFour {
     stages: [Cascade<2>; 3],
 }
