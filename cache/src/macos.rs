@@ -22,6 +22,15 @@ pub(crate) fn sync_volume(path: &Path) -> io::Result<()> {
     let result = unsafe { sync_volume_np(path.as_ptr(), FLAGS) };
     match result {
         0 => Ok(()),
+        // A share or a foreign file system that cannot: what it has is at least scheduled.
+        _ if matches!(
+            io::Error::last_os_error().raw_os_error(),
+            Some(libc::ENOTSUP | libc::EINVAL | libc::ENOSYS)
+        ) =>
+        {
+            rustix::fs::sync();
+            Ok(())
+        }
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -11,8 +11,9 @@ pub(crate) struct Share {
     pub is_small: bool,
 }
 
-/// Which stages, of those that could start now, have so little work that a share of `threads` in proportion
-/// to it would be none. `bytes` is what each reads, if its work grows with that; `None` for all others.
+/// Tells which stages, of those that could start now, have so little work that a share of `threads` in
+/// proportion to it would be none. `bytes` is what each reads, if its work grows with that; `None` for all
+/// others.
 pub(crate) fn small(bytes: &[Option<u64>], threads: usize) -> Vec<bool> {
     let total = bytes
         .iter()
@@ -29,6 +30,8 @@ pub(crate) struct Pool {
     threads: usize,
     memory: Option<u64>,
     running: usize,
+    /// True while a small stage runs.
+    has_small: bool,
     used: Share,
 }
 
@@ -39,6 +42,7 @@ impl Pool {
             threads: threads.max(1),
             memory,
             running: 0,
+            has_small: false,
             used: Share::default(),
         }
     }
@@ -53,10 +57,12 @@ impl Pool {
         self.threads
     }
 
-    /// Allocates the share of a small stage: a thread that is taken from no other. One job stays for those.
+    /// Allocates the share of a small stage: a thread that is taken from no other, of which there is one at a
+    /// time. One job stays for the others.
     pub(crate) fn take_small(&mut self) -> Option<Share> {
-        (self.running + 1 < self.jobs).then(|| {
+        (!self.has_small && self.running + 1 < self.jobs).then(|| {
             self.running += 1;
+            self.has_small = true;
             Share {
                 threads: 1,
                 memory: 0,
@@ -100,6 +106,7 @@ impl Pool {
 
     /// Releases a share.
     pub(crate) fn give(&mut self, share: Share) {
+        self.has_small &= !share.is_small;
         self.running = self.running.saturating_sub(1);
         let counted = if share.is_small { 0 } else { share.threads };
         self.used.threads = self.used.threads.saturating_sub(counted);
@@ -189,6 +196,7 @@ mod tests {
         assert_eq!(small(&[Some(0), Some(0)], 2), [false, false]);
         let mut pool = Pool::new(3, 2, None);
         let share = pool.take_small().unwrap();
+        assert!(pool.take_small().is_none(), "one at a time");
         assert_eq!(pool.take(&node(true, None, None), 1).unwrap().threads, 2);
         assert!(pool.is_full());
         pool.give(share);

@@ -63,6 +63,11 @@ fn profile(stage: &Path, visible: &[PathBuf], network: bool) -> String {
     rule("allow file-write*", &writable);
     rule("deny file-read-data", &PRIVATE.map(|path| below(Path::new(path))));
     rule("allow file-read-data", &readable);
+    // A second name of a file would have the rules of its place; another program would have none. Operations
+    // that a version of the system does not know would make it refuse the whole profile.
+    for operation in ["file-link", "file-clone", "lsopen", "appleevent-send"] {
+        let _ = writeln!(text, "(when (defined? '{operation}) (deny {operation}))");
+    }
     if !network {
         text.push_str("(deny network*)\n");
     }
@@ -118,6 +123,10 @@ mod tests {
           (subpath "/Users/desk/env")
           (subpath "/opt/a \"b\"")
           (regex #"^/private(/var)?/tmp/sh-thd"))
+        (when (defined? 'file-link) (deny file-link))
+        (when (defined? 'file-clone) (deny file-clone))
+        (when (defined? 'lsopen) (deny lsopen))
+        (when (defined? 'appleevent-send) (deny appleevent-send))
         (deny network*)
         "##);
         let open = profile(Path::new("/stage"), &[], true);
@@ -143,7 +152,8 @@ mod tests {
         let (program, arguments) = command(&spec);
         assert_eq!(program, Path::new(PROGRAM));
         assert_eq!(arguments[..2], ["sandbox-exec", "-p"]);
-        assert!(!arguments[2].contains("link"), "{}", arguments[2]);
+        let link = dir.path().join("link").display().to_string();
+        assert!(!arguments[2].contains(&link), "{}", arguments[2]);
         assert!(
             arguments[2].contains(&format!("(subpath {})", quoted(&stage))),
             "a visible path"

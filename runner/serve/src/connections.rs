@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep, timeout};
 
-/// What clients may take of a server.
+/// Limits of what clients take of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
     /// The largest number of open connections; one more is answered that the server is busy.
@@ -37,12 +37,16 @@ impl Default for ClientLimits {
 const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Type: text/plain\r\n\
     Content-Length: 35\r\nConnection: close\r\n\r\nthe server has too many connections";
 
+/// The largest number of connections that are answered so at a time.
+const REFUSALS: usize = 64;
+
 /// The pause after a connection could not be accepted, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections for good.
 pub(crate) async fn serve(listener: TcpListener, router: Router, limits: ClientLimits) {
     let slots = Arc::new(Semaphore::new(limits.connections));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.patience);
     loop {
@@ -51,7 +55,13 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, limits: ClientL
             continue;
         };
         let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            tokio::spawn(timeout(limits.patience, refuse(stream)));
+            // Beyond these, a connection is closed without an answer: each takes a file descriptor.
+            if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
+                tokio::spawn(async move {
+                    let _ = timeout(limits.patience, refuse(stream)).await;
+                    drop(refusal);
+                });
+            }
             continue;
         };
         let stream = TokioIo::new(Progressing::new(stream, limits.patience));
@@ -182,7 +192,7 @@ mod tests {
         client
     }
 
-    /// What the server sends until it closes the connection.
+    /// Everything that the server sends until it closes the connection.
     fn received(mut client: Client) -> String {
         let mut text = Vec::new();
         let _ = client.read_to_end(&mut text);

@@ -43,16 +43,23 @@
   };
   for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
   if (!address) return;
-  const source = new EventSource(address);
-  source.onopen = () => { connection.textContent = "live"; };
-  source.onerror = () => { connection.textContent = source.readyState === EventSource.CLOSED ? "not connected" : "connection lost, trying again"; };
-  source.onmessage = (event) => {
-    for (const [id, html] of Object.entries(JSON.parse(event.data))) {
-      const element = document.getElementById(id);
-      if (!element) continue;
-      if (!isShown(element, html)) replace(element, html);
-      received.set(id, html);
-    }
+  const connect = () => {
+    const source = new EventSource(address);
+    source.onopen = () => { connection.textContent = "live"; };
+    source.onerror = () => {
+      connection.textContent = "connection lost, trying again";
+      // A browser gives up after a refusal, as by a server with too many connections.
+      if (source.readyState === EventSource.CLOSED) setTimeout(connect, 5000);
+    };
+    source.onmessage = (event) => {
+      for (const [id, html] of Object.entries(JSON.parse(event.data))) {
+        const element = document.getElementById(id);
+        if (!element) continue;
+        if (!isShown(element, html)) replace(element, html);
+        received.set(id, html);
+      }
+    };
+    source.addEventListener("end", () => { source.close(); connection.textContent = "ended"; });
   };
-  source.addEventListener("end", () => { source.close(); connection.textContent = "ended"; });
+  connect();
 })();

@@ -167,7 +167,7 @@ fn show(session: &Session, findings: &[Finding]) -> Result<(), Failure> {
     }
 }
 
-/// What runs need and a bare root directory lacks, and how to add it.
+/// Paths that runs need and a bare root directory lacks, and how to add them.
 fn absent() -> Vec<(PathBuf, &'static str)> {
     let mut needed = vec![(std::env::temp_dir(), "create it, or set TMPDIR to another directory")];
     if cfg!(target_os = "linux") {

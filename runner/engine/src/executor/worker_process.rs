@@ -63,8 +63,8 @@ impl WorkerProcess {
 /// The settings of glibc's allocator for how much free memory a worker keeps: at the end of each of its
 /// arenas, and in blocks of this size.
 const KEPT_FREE: [&str; 2] = ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"];
-/// The value of the [`KEPT_FREE`] settings, in bytes.
-const KEPT_FREE_BYTES: &str = "67108864";
+/// The value of the [`KEPT_FREE`] settings, in bytes: the largest that every glibc takes.
+const KEPT_FREE_BYTES: &str = "33554432";
 
 /// The maximum size of a worker's output lines that are not messages, in bytes.
 const TAIL: usize = 16 << 10;
@@ -171,7 +171,12 @@ impl Executor for WorkerProcess {
             .arg("worker")
             .env("RAYON_NUM_THREADS", job.threads.to_string())
             // glibc gives the memory of each table back to the system, which then clears it for the next one.
-            .envs(KEPT_FREE.map(|variable| (variable, KEPT_FREE_BYTES)))
+            .envs(
+                KEPT_FREE
+                    .into_iter()
+                    .filter(|variable| std::env::var_os(variable).is_none())
+                    .map(|variable| (variable, KEPT_FREE_BYTES)),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

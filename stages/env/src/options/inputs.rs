@@ -188,17 +188,22 @@ impl<'a> Floats<'a> {
     }
 }
 
+/// True if two tables have the same rows of a chain: the same columns, or of other types the same values.
+fn have_same_rows(chain: &RecordBatch, greeks: &RecordBatch) -> Result<bool, StageError> {
+    let is_equal = |key: &&str| chain.column_by_name(key) == greeks.column_by_name(key);
+    Ok(ROW.iter().all(is_equal)
+        || (table::dates(chain, "expiry")? == table::dates(greeks, "expiry")?
+            && table::snapshot_times(chain)? == table::snapshot_times(greeks)?
+            && table::floats_or_nan(chain, "strike")? == table::floats_or_nan(greeks, "strike")?
+            && table::bools(chain, "call")? == table::bools(greeks, "call")?))
+}
+
 /// The snapshots in a partition.
 pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>, StageError> {
     let n = chain.num_rows();
     StageError::new("the rows of the Greeks are not those of the chain")
         .hint("`greeks` must come from the very chain at `chain`")
-        .when(
-            greeks.num_rows() != n
-                || ROW
-                    .iter()
-                    .any(|key| chain.column_by_name(key) != greeks.column_by_name(key)),
-        )?;
+        .when(greeks.num_rows() != n || !have_same_rows(chain, greeks)?)?;
     let optional = |name| Floats::if_any(chain, name);
     let (times, expiries) = (table::snapshot_times(chain)?, table::dates(chain, "expiry")?);
     let (roots, calls) = (table::texts(chain, "root")?, table::bools(chain, "call")?);

@@ -83,6 +83,7 @@ impl<'a> Kept<'a> {
     }
 
     fn keep(&self, part: usize, days: Vec<Day>) {
+        drop(self.take(part));
         let quotes = quotes(&days);
         let room = |room: usize| room.checked_sub(quotes);
         if self
