@@ -15,7 +15,7 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # fetch NAME: copies a file of the source to the temporary folder.
 fetch() {
   case "$from" in
-    http://* | https://*)
+    http://127.0.0.1:* | http://localhost:* | https://*)
       if has curl; then
         curl -fsSL -o "$temporary/$1" "$from/$1"
       elif has wget; then
@@ -24,6 +24,7 @@ fetch() {
         fail 'neither curl nor wget is installed' "download $1 and SHA256SUMS, and run: sh install.sh FOLDER"
       fi
       ;;
+    http://*) fail "$from is not encrypted: anyone on the way could replace the program" 'give an https address' ;;
     *) cp "$from/$1" "$temporary/$1" ;;
   esac || fail "cannot get $1 from $from" 'give the folder or the URL of a release: sh install.sh FOLDER'
 }
