@@ -156,7 +156,7 @@ pub(crate) fn troubles(run: &Run) -> String {
 mod tests {
     use super::*;
     use chrono::{DateTime, Utc};
-    use runner_engine::{RunStatus, StageStatus};
+    use runner_engine::{Reporter as _, RunStatus, StageStatus};
     use runner_history::{ResolvedStage, Writer};
     use serde_json::json;
     use std::path::PathBuf;
@@ -222,6 +222,7 @@ mod tests {
             "name": "p", "description": "As it was.", "file": "p.yaml", "params": {}, "stages": [],
         });
         writer.pipeline(serde_json::from_value(resolved).unwrap());
+        writer.flush();
         let file = dir.path().join("p.yaml");
         std::fs::write(&file, "# As it is.\nversion: 1\n").unwrap();
         let at = |dir: PathBuf, started| {

@@ -329,7 +329,7 @@ fn golden() {
             ),
             (
                 "chain",
-                "439b046b3b53b4a050509922484fff1ae58e62b41db1b2d133c0d8a5b816a95b"
+                "02f8abd3d6bda1acb6c0094e43f881698f67469e41218aaac240c750ca90989d"
             ),
             (
                 "hidden",

@@ -417,7 +417,7 @@ fn commands_are_known() {
             let script = format!(
                 "set -e\nrunner() {{ \"$RUNNER\" \"$@\" --help >/dev/null; }}\ncargo() {{ [ \"$1\" = run ] || return 0; \
                  while [ \"$1\" != -- ]; do shift; done; shift; runner \"$@\"; }}\n\
-                 # Nothing is installed.\npip() {{ :; }}\n{command}\n"
+                 # Nothing is installed.\npip() {{ :; }}\nsh() {{ :; }}\n{command}\n"
             );
             let out = Command::new("sh")
                 .args(["-c", &script])
