@@ -7,7 +7,11 @@ macro_rules! fields {
     (all $of:ident, $value:ty: $($field:ident),+ $(; $($other:ident: $ty:ty),+)?) => {
         $crate::fields!($of, $value: $($field),+);
 
-        #[allow(unreachable_pub, reason = "some of the structs are public")]
+        #[allow(
+            unreachable_pub,
+            clippy::wrong_self_convention,
+            reason = "some of the structs are public, some small enough to be copied"
+        )]
         impl $of {
             /// Builds the struct from its numbers, in the order of the fields.
             pub const fn from_array(
@@ -18,7 +22,11 @@ macro_rules! fields {
         }
     };
     ($of:ident, $value:ty: $($field:ident),+) => {
-        #[allow(unreachable_pub, reason = "some of the structs are public")]
+        #[allow(
+            unreachable_pub,
+            clippy::wrong_self_convention,
+            reason = "some of the structs are public, some small enough to be copied"
+        )]
         impl $of {
             /// The names of the numbers, in order.
             pub const NAMES: [&'static str; [$(stringify!($field)),+].len()] = [$(stringify!($field)),+];
