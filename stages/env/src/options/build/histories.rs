@@ -44,6 +44,10 @@ struct Predecessor {
     shares: u32,
 }
 
+/// A contract by its expiry (days since the epoch), the number of its class, the bits of its strike, and its
+/// right (true for a call).
+type QuotedContract = (i32, usize, u64, bool);
+
 impl Listing {
     /// The contracts of a part that follows a part with these. `adjustments` are those at snapshots of the
     /// part, with the time of the snapshot before each: every contract that can be held there is followed by
@@ -112,7 +116,7 @@ impl Listing {
 
     /// The numbers of the classes, and the index of each contract that quotes are of by expiry, class, bits
     /// of the strike and right. No quote is of a contract that delivers another number of shares.
-    fn quoted(&self) -> (HashMap<&str, usize>, HashMap<(i32, usize, u64, bool), usize>) {
+    fn quoted(&self) -> (HashMap<&str, usize>, HashMap<QuotedContract, usize>) {
         let (mut roots, mut indices) = (HashMap::new(), HashMap::new());
         for (i, (key, _)) in self.contracts.iter().enumerate() {
             let next = roots.len();
