@@ -11,6 +11,8 @@
 //! | earlier runs | `exec`, nothing to do | 0 |
 //! | rows of a file | `data inspect` | 1 |
 
+#![allow(clippy::print_stdout, reason = "the counts of a test")]
+
 use crate::Project;
 use serde_json::Value;
 use std::fmt::Write as _;
