@@ -3,7 +3,6 @@
 use crate::{Home, age, files};
 use cache::{Artifact, ArtifactBuilder, BlobRef, Entry, Error};
 use serde_json::json;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -99,7 +98,7 @@ fn writes_through_memory_are_detected() {
 fn a_file_that_keeps_changing_is_an_error_that_names_it() {
     let home = Home::new();
     // Its length differs from its metadata on every read, as that of a growing file.
-    let path = Path::new("/proc/self/status");
+    let path = std::path::Path::new("/proc/self/status");
     let err = home.store.hash_file(path).unwrap_err();
     assert!(
         matches!(&err, Error::Changing { path: named } if named == path),
