@@ -31,7 +31,7 @@ pub struct Cuts {
     pub list: Vec<Cut>,
     /// The number of rows of the file that its layout leaves out (`where`).
     pub left_out: u64,
-    /// What was found about how the file is read.
+    /// Findings about the reading of the file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// What parsing depends on beside the layout and the file.
+/// The settings that parsing depends on beside the layout and the file.
 #[derive(Clone, Copy, Default)]
 pub struct Around<'a> {
     /// The symbol of rows without one.
@@ -63,7 +63,7 @@ pub(crate) enum Read<T> {
 pub(crate) struct Why {
     /// The reason for the layout, in a sentence.
     pub layout: String,
-    /// What is to be told of the column of symbols.
+    /// The line to tell of the column of symbols.
     pub symbol: Option<String>,
 }
 
@@ -159,7 +159,7 @@ impl File<'_> {
     }
 }
 
-/// What a file's header shows.
+/// The findings in a file's header.
 #[derive(Serialize, Deserialize)]
 struct Head {
     /// The name of the recognised layout; `None` if the layout was given.
@@ -176,7 +176,7 @@ struct Head {
     currency: Option<String>,
     /// A column that is not read, and by which rows differ as by a symbol.
     suspect: Option<Suspect>,
-    /// What is to be told of the column of symbols.
+    /// The line to tell of the column of symbols.
     note: Option<String>,
     /// True if the file's columns or its layout state the symbols.
     states_symbol: bool,

@@ -1,4 +1,4 @@
-//! What the columns of a file state of the markets of its bars.
+//! Statements of a file's columns about the markets of its bars.
 
 use crate::frame::Frame;
 use crate::header::{CURRENCY, UNIT, market_columns};

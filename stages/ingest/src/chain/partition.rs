@@ -51,7 +51,7 @@ pub(super) struct Facts<'a> {
     pub closes: &'a Closes,
     /// True if any file has times of day.
     pub has_times: bool,
-    /// What the rows of the chain contain.
+    /// The contents of the chain's rows.
     pub found: Found,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a chain's rows before its partitions are made, and the result for each partition, which
+//! The knowledge of a chain's rows before its partitions are made, and the result for each partition, which
 //! is the value of its memo.
 
 use super::columns::Columns;
@@ -11,8 +11,8 @@ use stages_core::dataset::{Partition, PartitionKey};
 use stages_core::{Context, Memo, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the rows of a chain contain. This is only certain once all partitions are made, so it is first taken
-/// from the files, and the partitions are made again if it was wrong.
+/// The contents of a chain's rows. They are only certain once all partitions are made, so they are first
+/// taken from the files, and the partitions are made again if they were wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Found {
     /// True if there are quotes; otherwise there are last prices alone.

@@ -25,7 +25,7 @@ pub(super) struct Columns {
     contract: Option<Found>,
     /// The factors, in the order of the configuration or, if that names none, of the file.
     pub factors: Vec<FactorColumn>,
-    /// What is to be told of a column that is not read.
+    /// The line to tell of a column that is not read.
     note: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use datasets::layout::normal;
 use stages_core::{Context, Source, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the symbols of factors are taken from.
+/// The source of the symbols of factors.
 pub(super) struct Whose {
     /// The configuration, with the column of symbols that was found by its values.
     pub config: FeaturesConfig,

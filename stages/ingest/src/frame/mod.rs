@@ -86,7 +86,7 @@ pub struct Frame {
     header: (Vec<String>, Vec<usize>),
     /// The lines of the rows in the file, where they are not consecutive.
     lines: Option<Arc<Vec<usize>>>,
-    /// What is stated about numbers and dates.
+    /// Statements about numbers and dates.
     stated: Stated,
     notes: Notes,
     /// The signs of currencies beside the numbers of columns that were read.
