@@ -12,9 +12,14 @@ use bytes::Bytes;
 use cache::Blob;
 use datasets::schema::{Column, FEATURES, SNAPSHOT, Type};
 use datasets::{Date, SnapshotTime};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::arrow_writer::compute_leaves;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use std::ops::Range;
@@ -47,13 +52,84 @@ pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
     encode(batch, properties())
 }
 
-/// Encodes a table as [`to_parquet`] does, but its floats as they are. They are computed: hardly two are
-/// equal, so a dictionary makes them larger, and a compressor finds almost nothing for nine tenths of the
+/// Encodes a table as [`to_parquet`] does, but the floats that `is_plain` names as they are: where hardly two
+/// are equal, a dictionary makes them larger, and a compressor finds almost nothing for nine tenths of the
 /// time.
-pub fn plain_to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
+pub fn plain_to_parquet(batch: &RecordBatch, is_plain: impl Fn(&str) -> bool) -> Result<Vec<u8>, StageError> {
+    encode(batch, plain(&batch.schema(), is_plain))
+}
+
+/// The origin of a column of a table that extends another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The other table has it, row for row.
+    Source,
+    /// It is new, and its values repeat.
+    New,
+    /// It is new, and hardly two of its floats are equal: see [`plain_to_parquet`].
+    Plain,
+}
+
+/// Encodes a table that extends the Parquet table `source`. Columns of that are copied as they are encoded
+/// there, where they are stored alike.
+///
+/// # Errors
+/// When `source` is not Parquet, or has another number of rows.
+pub fn extended_to_parquet(
+    batch: &RecordBatch,
+    source: Blob,
+    origin: impl Fn(&str) -> Origin,
+) -> Result<Vec<u8>, StageError> {
+    let source = Bytes::from_owner(source);
+    let options = ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional);
+    let read = ArrowReaderMetadata::load(&source, options)?;
+    let read = read.metadata();
+    if read.file_metadata().num_rows() != batch.num_rows() as i64 {
+        return Err(StageError::new("a table has other rows than the one that it extends"));
+    }
+    let properties = plain(&batch.schema(), |name| origin(name) == Origin::Plain).build();
+    let mut bytes = Vec::with_capacity(batch.get_array_memory_size());
+    let writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    let (mut writer, factory) = writer.into_serialized_writer()?;
+    let wanted = writer.schema_descr().clone();
+    let mut row = 0;
+    for (group, stored) in read.row_groups().iter().enumerate() {
+        let rows = stored.num_rows() as usize;
+        let pages = read.page_index_for_row_group(group);
+        let columns = factory.create_column_writers(group)?;
+        let mut written = writer.next_row_group()?;
+        for ((i, field), mut column) in batch.schema().fields().iter().enumerate().zip(columns) {
+            let is_alike = |stored: &ColumnChunkMetaData| stored.column_descr() == wanted.column(i).as_ref();
+            let copied = stored.columns().iter().position(is_alike);
+            if let Some(at) = copied.filter(|_| origin(field.name()) == Origin::Source) {
+                let close = ColumnCloseResult {
+                    bytes_written: stored.column(at).compressed_size() as u64,
+                    rows_written: rows as u64,
+                    metadata: stored.column(at).clone(),
+                    bloom_filter: None,
+                    column_index: pages.column_index(at).cloned(),
+                    offset_index: pages.offset_index(at).cloned(),
+                };
+                written.append_column(&source, close)?;
+            } else {
+                for leaf in compute_leaves(field, &batch.column(i).slice(row, rows))? {
+                    column.write(&leaf)?;
+                }
+                column.close()?.append_to_row_group(&mut written)?;
+            }
+        }
+        written.close()?;
+        row += rows;
+    }
+    writer.close()?;
+    Ok(bytes)
+}
+
+/// The properties of a table some of whose floats are stored as they are.
+fn plain(schema: &Schema, is_plain: impl Fn(&str) -> bool) -> WriterPropertiesBuilder {
     let mut properties = properties();
-    for field in batch.schema().fields() {
-        if field.data_type() == &DataType::Float64 {
+    for field in schema.fields() {
+        if field.data_type() == &DataType::Float64 && is_plain(field.name()) {
             let path = ColumnPath::from(field.name().as_str());
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
@@ -61,7 +137,7 @@ pub fn plain_to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
                 .set_column_compression(path, Compression::UNCOMPRESSED);
         }
     }
-    encode(batch, properties)
+    properties
 }
 
 fn properties() -> WriterPropertiesBuilder {
@@ -277,4 +353,80 @@ pub fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Rang
         }
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::UInt8Array;
+
+    /// A store's blob of some bytes.
+    fn blob(bytes: &[u8]) -> (tempfile::TempDir, Blob) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = cache::Store::open(dir.path()).unwrap();
+        let stored = store.put(bytes).unwrap();
+        let blob = store.blob(stored.blob).unwrap();
+        (dir, blob)
+    }
+
+    #[test]
+    fn an_extended_table_reads_as_it_was_whatever_is_copied_of_its_source() {
+        let rows = 1000;
+        let text: ArrayRef = Arc::new(StringArray::from_iter(
+            (0..rows).map(|i| (i % 7 > 0).then(|| format!("t{}", i % 13))),
+        ));
+        let bid: ArrayRef = Arc::new(Float64Array::from_iter_values(
+            (0..rows).map(|i| f64::from(i % 20) * 0.05),
+        ));
+        let old: ArrayRef = Arc::new(Float64Array::from_iter_values((0..rows).map(f64::from)));
+        let new: ArrayRef = Arc::new(Float64Array::from_iter(
+            (0..rows).map(|i| (i % 3 > 0).then(|| f64::from(i).sqrt())),
+        ));
+        let status: ArrayRef = Arc::new(UInt8Array::from_iter_values((0..rows).map(|i| (i % 5) as u8)));
+        let float = |name: &str, is_nullable| Field::new(name, DataType::Float64, is_nullable);
+        let text_field = || Field::new("text", DataType::Utf8, true);
+        let source = RecordBatch::try_new(
+            Arc::new(Schema::new(vec![
+                text_field(),
+                float("old", false),
+                float("bid", false),
+            ])),
+            vec![text.clone(), old, bid.clone()],
+        )
+        .unwrap();
+        let extended = |bid_is_nullable| {
+            let fields = vec![
+                float("new", true),
+                float("bid", bid_is_nullable),
+                text_field(),
+                Field::new("status", DataType::UInt8, false),
+                float("old", true),
+            ];
+            let columns = [&new, &bid, &text, &status, &new].map(Arc::clone);
+            RecordBatch::try_new(Arc::new(Schema::new(fields)), columns.into()).unwrap()
+        };
+        let origin = |name: &str| match name {
+            "new" => Origin::Plain,
+            "status" | "old" => Origin::New,
+            _ => Origin::Source,
+        };
+        // In one row group or several; as it is stored, or stored otherwise.
+        for group in [1 << 20, 300] {
+            let properties = properties().set_max_row_group_row_count(Some(group));
+            let (_dir, stored) = blob(&encode(&source, properties).unwrap());
+            for bid_is_nullable in [false, true] {
+                let wanted = extended(bid_is_nullable);
+                let bytes = extended_to_parquet(&wanted, stored.clone(), origin).unwrap();
+                let (_dir, written) = blob(&bytes);
+                assert_eq!(from_parquet(written).unwrap(), wanted);
+                if group > rows as usize {
+                    assert!(
+                        bytes.len() < plain_to_parquet(&wanted, |name| name == "new").unwrap().len() + 200
+                    );
+                }
+            }
+            let fewer = extended(false).slice(0, 10);
+            assert!(extended_to_parquet(&fewer, stored, origin).is_err());
+        }
+    }
 }

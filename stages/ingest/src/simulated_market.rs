@@ -21,8 +21,11 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, Planned, PortType, Ports,
     Provided, Share, StageError, StageKind, table,
 };
-use stages_simulate::{ChainPartition, Curve, Day, Invalid, Market, Parameters, TENORS, simulate_days};
+use stages_simulate::{
+    ChainPartition, Curve, Day, Invalid, Market, Parameters, Quote, TENORS, simulate_days,
+};
 use std::collections::BTreeMap;
+use std::iter::repeat_n;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -41,7 +44,7 @@ pub struct SimulatedMarket;
 impl StageKind for SimulatedMarket {
     type Config = Parameters;
     const NAME: &'static str = "ingest/simulated_market";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     const ABOUT: &'static str =
         "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
     const PORTS: Ports = Ports {
@@ -271,7 +274,7 @@ fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, Stag
             let key = PartitionKey::new(&config.symbol, period.range(days[0].date));
             let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
-            let memo = Memo::new("ingest/simulated_market chain v2", &parts, key.name());
+            let memo = Memo::new("ingest/simulated_market chain v3", &parts, key.name());
             Part {
                 start,
                 days,
@@ -301,14 +304,15 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
             context.progress(done, Some(total), "pricing options");
         };
         let blob = context.memo(&memo, || {
-            let mut batches = Vec::with_capacity(days.len());
-            for i in start..start + days.len() {
+            let mut quoted = Vec::with_capacity(days.len());
+            for (i, day) in (start..).zip(days) {
                 context.check_cancelled()?;
-                batches.push(quotes(config, market, i)?);
+                quoted.push((day, market.chain(i)));
                 priced += 1;
                 advance(1);
             }
-            table::to_parquet(&arrow_select::concat::concat_batches(&batches[0].schema(), &batches)?)
+            let chain = quotes(config, market, &quoted)?;
+            table::plain_to_parquet(&chain, |name| name == "implied_volatility")
         })?;
         // A cached partition counts as completed in full.
         advance(days.len() as u64 - priced);
@@ -325,34 +329,37 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
         .collect()
 }
 
-/// The option chain of day `i` as a table.
-fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch, StageError> {
-    let day = &market.days()[i];
-    let quotes = market.chain(i);
-    let n = quotes.len();
+/// The option chains of some days as a table.
+fn quotes(
+    config: &Parameters,
+    market: &Market,
+    days: &[(&Day, Vec<Quote>)],
+) -> Result<RecordBatch, StageError> {
+    let quotes = || days.iter().flat_map(|(_, quotes)| quotes);
+    let by_day = || days.iter().flat_map(|(day, quotes)| repeat_n(*day, quotes.len()));
     let roots = [market.root(false), market.root(true)];
-    let float = |value: fn(&stages_simulate::Quote) -> f64| -> ArrayRef {
-        Arc::new(table::nullable(&quotes.iter().map(value).collect::<Vec<_>>()))
+    let float = |value: fn(&Quote) -> f64| -> ArrayRef {
+        Arc::new(table::nullable(&quotes().map(value).collect::<Vec<_>>()))
     };
     let columns = schema::OPTION_CHAIN
         .iter()
         .map(|column| -> ArrayRef {
             match column.name {
-                "symbol" => Arc::new(StringArray::from_iter_values((0..n).map(|_| &config.symbol))),
-                "date" => Arc::new(Date32Array::from(vec![day.date.0; n])),
-                "expiry" => Arc::new(Date32Array::from_iter_values(quotes.iter().map(|q| q.expiry.0))),
+                "symbol" => Arc::new(StringArray::from_iter_values(quotes().map(|_| &config.symbol))),
+                "date" => Arc::new(Date32Array::from_iter_values(by_day().map(|day| day.date.0))),
+                "expiry" => Arc::new(Date32Array::from_iter_values(quotes().map(|q| q.expiry.0))),
                 "root" => Arc::new(StringArray::from_iter_values(
-                    quotes.iter().map(|q| &roots[usize::from(q.monthly)]),
+                    quotes().map(|q| &roots[usize::from(q.monthly)]),
                 )),
-                "strike" => Arc::new(Float64Array::from_iter_values(quotes.iter().map(|q| q.strike))),
-                "call" => Arc::new(quotes.iter().map(|q| Some(q.call)).collect::<BooleanArray>()),
+                "strike" => Arc::new(Float64Array::from_iter_values(quotes().map(|q| q.strike))),
+                "call" => Arc::new(quotes().map(|q| Some(q.call)).collect::<BooleanArray>()),
                 "bid" => float(|q| q.bid),
                 "ask" => float(|q| q.ask),
                 "last" => float(|q| q.last),
                 "volume" => float(|q| q.volume),
                 "open_interest" => float(|q| q.open_interest),
                 "implied_volatility" => float(|q| q.implied_volatility),
-                _ => Arc::new(Float64Array::from(vec![day.close; n])),
+                _ => Arc::new(Float64Array::from_iter_values(by_day().map(|day| day.close))),
             }
         })
         .collect();

@@ -436,7 +436,7 @@ fn assemble<R: Rows>(
             }
         }
     }
-    table::plain_to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+    table::plain_to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?, |_| true)
 }
 
 /// The key of a feature: its version and its settings.

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind, table,
+    Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind,
 };
 use stages_numerics::dispatch::InstructionSet;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub struct American;
 impl StageKind for American {
     type Config = AmericanConfig;
     const NAME: &'static str = "greeks/american";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 
@@ -104,7 +104,7 @@ impl StageKind for American {
                 curves.check_age(&chain, config.max_rates_age_days)?;
                 let (batch, counts) = chain_greeks(&chain, config, curves)?;
                 found = Some(counts);
-                table::to_parquet(&batch)
+                outputs::to_parquet(&batch, partition, context)
             })?;
             let label = format!("{} (counts)", partition.key.name());
             let memo = priced.memo("greeks/american reason counts v3", partition, label)?;
@@ -130,7 +130,7 @@ impl StageKind for American {
 
 /// The memo of the Greeks of a chain partition.
 fn memo(priced: &PricedChain<AmericanConfig>, partition: &Partition) -> Result<Memo, StageError> {
-    priced.memo("greeks/american v3", partition, partition.key.name())
+    priced.memo("greeks/american v4", partition, partition.key.name())
 }
 
 /// The table of Greeks beside a chain, and the number of rows by reason.

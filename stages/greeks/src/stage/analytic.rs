@@ -16,7 +16,7 @@ use datasets::schema::Column;
 use serde_json::json;
 use stages_core::dataset::{self, Partition};
 use stages_core::{
-    Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind, table,
+    Context, Given, Memo, Outputs, PlanContext, Planned, PortType, Ports, Share, StageError, StageKind,
 };
 use stages_numerics::special::exp;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ pub struct Analytic;
 impl StageKind for Analytic {
     type Config = AnalyticConfig;
     const NAME: &'static str = "greeks/analytic";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
     const PORTS: Ports = ports::PORTS;
 
@@ -108,7 +108,7 @@ impl StageKind for Analytic {
                 let chain = read_priced(&context.store, partition)?;
                 let chain = with_forward(chain, contracts, Self::NAME)?;
                 curves.check_age(&chain, config.max_rates_age_days)?;
-                table::to_parquet(&chain_greeks(&chain, config, curves)?)
+                outputs::to_parquet(&chain_greeks(&chain, config, curves)?, partition, context)
             })?;
             let key = partition.key.clone();
             Ok(Partition { key, blob })
@@ -126,7 +126,7 @@ impl StageKind for Analytic {
 
 /// The memo of the Greeks of a chain partition.
 fn memo(priced: &PricedChain<AnalyticConfig>, partition: &Partition) -> Result<Memo, StageError> {
-    priced.memo("greeks/analytic v2", partition, partition.key.name())
+    priced.memo("greeks/analytic v3", partition, partition.key.name())
 }
 
 /// The table of Greeks beside a chain.

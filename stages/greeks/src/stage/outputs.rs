@@ -4,12 +4,14 @@ use crate::numerics::batch::{Columns, GreekColumns};
 use crate::numerics::formula::{Contract, Model, further};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use datasets::schema::{Column, GREEKS, Type};
+use datasets::schema::{Column, GREEKS, SNAPSHOT, Type};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_core::dataset::Partition;
 use stages_core::names;
-use stages_core::{ConfigProblem, StageError, table};
+use stages_core::table::Origin;
+use stages_core::{ConfigProblem, Context, StageError, table};
 use std::sync::Arc;
 
 /// A column of Greeks. The first nine come from the batch kernel; the others follow from them row by row, and
@@ -111,6 +113,18 @@ pub(super) fn beside<'a>(
         arrays.push(Arc::new(table::nullable(values)));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+/// Encodes a table of Greeks beside a partition of the chain, whose keys it repeats.
+pub(super) fn to_parquet(
+    greeks: &RecordBatch,
+    chain: &Partition,
+    context: &Context,
+) -> Result<Vec<u8>, StageError> {
+    let is_key = |name: &str| name == SNAPSHOT.name || KEYS.iter().any(|key| key.name == name);
+    table::extended_to_parquet(greeks, context.store.blob(chain.blob.blob)?, |name| {
+        if is_key(name) { Origin::Source } else { Origin::Plain }
+    })
 }
 
 /// Refuses an empty list, a repeated output, and derivatives by the yield for a model without one.

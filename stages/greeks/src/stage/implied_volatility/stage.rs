@@ -2,7 +2,7 @@
 
 use super::config::{ForwardSource, ImpliedVolatilityConfig, Style};
 use super::conventions::{Conventions, Styles};
-use super::volatilities::add_volatility;
+use super::volatilities::{add_volatility, origin};
 use crate::numerics::implied::Status;
 use crate::stage::chain::{PricingConfig, canonical, counts, each_partition, object, share, sums};
 use crate::stage::contracts::only_carried;
@@ -39,7 +39,7 @@ pub struct ImpliedVolatility;
 impl StageKind for ImpliedVolatility {
     type Config = ImpliedVolatilityConfig;
     const NAME: &'static str = "greeks/implied_volatility";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str =
         "implied volatility, forward and discount factor of every contract of an option chain";
     const PORTS: Ports = Ports {
@@ -154,21 +154,28 @@ impl StageKind for ImpliedVolatility {
         }
         let results = each_partition(context, &chain, "implied volatility", |partition| {
             let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
+            let mut found = None;
             let blob = context.memo(&memo(partition, config, &conventions, curves.as_ref())?, || {
                 let chain = partition.read(&context.store)?;
                 if let Some(curves) = &curves {
                     curves.check_age(&chain, config.max_rates_age_days)?;
                 }
-                table::to_parquet(&add_volatility(&chain, config, &conventions, curves.as_ref())?)
+                let table = add_volatility(&chain, config, &conventions, curves.as_ref())?;
+                found = Some(count(&table)?);
+                let source = context.store.blob(partition.blob.blob)?;
+                table::extended_to_parquet(&table, source, origin)
             })?;
             let memo = Memo::new(
                 "greeks/implied_volatility status counts v2",
                 &[blob.blob.as_bytes()],
                 format!("{} (counts)", partition.key.name()),
             );
-            let counts = counts(context, &memo, || {
-                let blob = context.store.blob(blob.blob)?;
-                count(&table::columns_from_parquet(blob, &["iv_status"])?)
+            let counts = counts(context, &memo, || match found {
+                Some(counts) => Ok(counts),
+                None => {
+                    let blob = context.store.blob(blob.blob)?;
+                    count(&table::columns_from_parquet(blob, &["iv_status"])?)
+                }
             })?;
             let key = partition.key.clone();
             Ok((Partition { key, blob }, counts))
@@ -236,7 +243,7 @@ fn memo(
         &[u8::from(rates.is_some())],
         &rates.unwrap_or_default(),
     ];
-    Ok(Memo::new("greeks/implied_volatility v4", &parts, partition.key.name()))
+    Ok(Memo::new("greeks/implied_volatility v5", &parts, partition.key.name()))
 }
 
 fn count(batch: &RecordBatch) -> Result<[u64; STATUSES], StageError> {

@@ -15,10 +15,21 @@ use arrow_schema::{Field, Schema};
 use datasets::contract::Exercise;
 use datasets::schema::{IMPLIED_VOLATILITY, OPTION_CHAIN, SNAPSHOT};
 use rayon::prelude::*;
-use stages_core::{StageError, table};
+use stages_core::StageError;
+use stages_core::table::{self, Origin};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{log, log_ratio};
 use std::sync::Arc;
+
+/// The origin of a column: the chain, or [`IMPLIED_VOLATILITY`], of which an expiry's rows share all but the
+/// volatility and its status.
+pub(super) fn origin(name: &str) -> Origin {
+    match IMPLIED_VOLATILITY.iter().any(|column| column.name == name) {
+        false => Origin::Source,
+        true if name == "implied_volatility" => Origin::Plain,
+        true => Origin::New,
+    }
+}
 
 /// Adds the columns of [`IMPLIED_VOLATILITY`] to a chain.
 pub(super) fn add_volatility(
@@ -84,11 +95,10 @@ pub(super) fn add_volatility(
             _ => status.clone(),
         }
     };
-    let is_new = |name: &str| IMPLIED_VOLATILITY.iter().any(|column| column.name == name);
     let mut fields: Vec<Arc<Field>> = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
-        if !is_new(field.name()) {
+        if origin(field.name()) == Origin::Source {
             fields.push(field.clone());
             arrays.push(array.clone());
         }
