@@ -2,6 +2,7 @@
 # Installs the program `runner`:  sh install.sh [FOLDER|URL]
 # The archives and SHA256SUMS lie in FOLDER or below URL; by default in the folder of this script. The program goes to
 # $PREFIX/bin, pipelines and licences to $PREFIX/share/runner; PREFIX is ~/.local unless it is set.
+# Where SIGNERS names a file of `ssh-keygen`'s allowed signers, SHA256SUMS.sig has to be by one of them.
 set -eu
 umask 022
 
@@ -50,6 +51,14 @@ trap 'rm -rf "$temporary" "$prefix/bin/.runner.$$"' EXIT
 trap 'exit 1' HUP INT TERM
 
 fetch SHA256SUMS
+if [ -n "${SIGNERS:-}" ]; then
+  has ssh-keygen || fail 'ssh-keygen is not installed, so the signature cannot be checked' 'install openssh-client'
+  fetch SHA256SUMS.sig
+  signature="$temporary/SHA256SUMS.sig"
+  signer="$(ssh-keygen -Y find-principals -f "$SIGNERS" -s "$signature" 2>/dev/null | head -n 1)"
+  [ -n "$signer" ] && ssh-keygen -Y verify -f "$SIGNERS" -I "$signer" -n file -s "$signature" <"$temporary/SHA256SUMS" >&2 ||
+    fail "SHA256SUMS of $from is signed by nobody whom $SIGNERS allows" 'download it again; nothing was installed'
+fi
 archive="$(sed -n "s/^[0-9a-f]\{64\}  \(runner-[0-9A-Za-z.+-]*-$target\.tar\.gz\)\$/\1/p" "$temporary/SHA256SUMS")"
 [ "$(printf '%s\n' "$archive" | grep -c .)" = 1 ] ||
   fail "SHA256SUMS of $from does not name one archive for $target" 'give the folder or the URL of one release'

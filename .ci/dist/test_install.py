@@ -117,6 +117,28 @@ class Invented(unittest.TestCase):
             uname.chmod(0o755)
             self.refused(self.install(self.folder), f"there is no archive for {text}")
 
+    @unittest.skipUnless(shutil.which("ssh-keygen"), "ssh-keygen is not installed")
+    def test_a_signature_is_checked_where_signers_are_named(self):
+        release(self.folder)
+        signers = self.bin / "allowed signers"
+        self.refused(self.install(self.folder, SIGNERS=str(signers)), "cannot get SHA256SUMS.sig")
+        for name in ("releaser", "stranger"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.bin / name], check=True)
+        signers.write_text(f"releases@example.org {(self.bin / 'releaser.pub').read_text()}")
+        for name in ("stranger", "releaser"):
+            signature = self.folder / "SHA256SUMS.sig"
+            signature.unlink(missing_ok=True)
+            sums = self.folder / "SHA256SUMS"
+            subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", self.bin / name, sums], check=True, stderr=subprocess.DEVNULL)
+            ended = self.install(self.folder, SIGNERS=str(signers))
+            if name == "stranger":
+                self.refused(ended, "signed by nobody whom")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        shutil.rmtree(self.prefix)
+        with open(self.folder / "SHA256SUMS", "a") as sums:
+            sums.write("\n")
+        self.refused(self.install(self.folder, SIGNERS=str(signers)), "signed by nobody whom")
+
     def test_an_empty_folder_is_refused(self):
         self.refused(self.install(self.folder), "cannot get SHA256SUMS")
 
