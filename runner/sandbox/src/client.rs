@@ -15,6 +15,8 @@ use std::time::Duration;
 
 /// The maximum number of idle supervisors, which wait for their next program.
 const IDLE: usize = 64;
+/// The number of new supervisors that may be killed before they get their program.
+const ATTEMPTS: usize = 3;
 
 /// The path of this program, on Linux even if its file is replaced meanwhile.
 ///
@@ -48,17 +50,14 @@ impl Idle {
     }
 }
 
-/// A server of supervisors, for the programs of one engine. Dropping the client ends all of them.
-pub struct Client {
+/// A process that forks supervisors. Dropping it ends all of them.
+struct Server {
     child: Child,
     requests: Option<OwnedFd>,
-    idle: Arc<Idle>,
 }
 
-impl Client {
-    /// Starts the server, which is the executable `program`: this program. From the engine's environment,
-    /// which may hold credentials, the server inherits nothing; it is only passed the path of its `home`.
-    pub fn start(program: &Path, home: &Path) -> io::Result<Self> {
+impl Server {
+    fn start(program: &Path, home: &Path) -> io::Result<Self> {
         let (ours, theirs) = pair()?;
         if !Path::new("/dev/null").exists() {
             return Err(io::Error::other("`/dev/null` does not exist"));
@@ -77,6 +76,41 @@ impl Client {
         Ok(Self {
             child,
             requests: Some(ours),
+        })
+    }
+
+    /// Requests a supervisor, and returns its control socket.
+    fn supervisor(&self) -> io::Result<UnixStream> {
+        let (control, theirs) = pair()?;
+        let requests = self.requests.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        send(requests.as_fd(), theirs.as_fd())?;
+        Ok(control.into())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.requests.take();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server of supervisors, for the programs of one engine. Dropping the client ends all of them.
+pub struct Client {
+    program: PathBuf,
+    home: PathBuf,
+    server: Mutex<Server>,
+    idle: Arc<Idle>,
+}
+
+impl Client {
+    /// Starts the server, which is the executable `program`: this program. From the engine's environment,
+    /// which may hold credentials, the server inherits nothing; it is only passed the path of its `home`.
+    pub fn start(program: &Path, home: &Path) -> io::Result<Self> {
+        Ok(Self {
+            program: program.to_owned(),
+            home: home.to_owned(),
+            server: Mutex::new(Server::start(program, home)?),
             idle: Arc::default(),
         })
     }
@@ -87,19 +121,17 @@ impl Client {
             send(control.as_fd(), log.as_fd())?;
             protocol::write(control, spec)
         };
+        let mut attempts = 0;
         let control = loop {
-            match self.idle.take(&spec.surroundings) {
-                // A supervisor that was killed meanwhile is discarded.
-                Some(mut control) => {
-                    if submit(&mut control).is_ok() {
-                        break control;
-                    }
-                }
-                None => {
-                    let mut control = self.supervisor()?;
-                    submit(&mut control)?;
-                    break control;
-                }
+            let idle = self.idle.take(&spec.surroundings);
+            let is_new = idle.is_none();
+            let mut control = idle.map_or_else(|| self.supervisor(), Ok)?;
+            attempts += usize::from(is_new);
+            // Another takes the place of one that somebody killed.
+            match submit(&mut control) {
+                Ok(()) => break control,
+                Err(err) if is_new && attempts == ATTEMPTS => return Err(err),
+                Err(_) => {}
             }
         };
         Ok(Running {
@@ -111,19 +143,14 @@ impl Client {
         })
     }
 
-    /// Asks the server to fork a supervisor, and returns the supervisor's control socket.
+    /// Asks the server to fork a supervisor, and returns the supervisor's control socket. A server that
+    /// somebody killed is started again.
     fn supervisor(&self) -> io::Result<UnixStream> {
-        let (control, theirs) = pair()?;
-        let requests = self.requests.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        send(requests.as_fd(), theirs.as_fd())?;
-        Ok(control.into())
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.requests.take();
-        let _ = self.child.wait();
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        server.supervisor().or_else(|_| {
+            *server = Server::start(&self.program, &self.home)?;
+            server.supervisor()
+        })
     }
 }
 

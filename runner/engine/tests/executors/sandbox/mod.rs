@@ -102,6 +102,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         reach::nothing_of_the_system_is_writable,
         reach::nothing_is_left_for_the_next_program,
         reach::there_is_no_network,
+        reach::a_killed_server_is_started_again,
         reach::processes_of_the_host_are_invisible,
         reach::links_in_outputs,
         record::invisible_files_are_named,

@@ -129,6 +129,23 @@ perl -e 'my $keyctl = `uname -m` =~ /x86_64/ ? 250 : 219; print syscall($keyctl,
     ");
 }
 
+/// A program kills the server that forks supervisors: the second of two programs at a time gets another.
+pub(crate) fn a_killed_server_is_started_again() {
+    let lab = Lab::with_workers();
+    let text = pipeline("killed")
+        .run(
+            "first",
+            "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat)\necho 1 > ${outputs.x}",
+        )
+        .run("a", "sleep 0.3\necho 2 > ${outputs.x}")
+        .needs("a", "first")
+        .run("b", "sleep 0.3\necho 3 > ${outputs.x}")
+        .needs("b", "first");
+    let ran = exec(&lab, text, Mode::None);
+    assert_eq!(ran.summary.exit_code(), 0, "{}", ran.log);
+    assert_eq!(lab.text(ran.outputs("b")["x"]), "3\n");
+}
+
 /// A stage that says whether it reaches a server of this machine, and which network devices it has.
 fn connects(server: &TcpListener) -> PipelineText {
     let port = server.local_addr().unwrap().port();
