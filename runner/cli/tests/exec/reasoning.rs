@@ -110,7 +110,7 @@ impl Summary {
 }
 
 fn run(project: &Project) -> (Summary, String) {
-    let ended = project.exec(&[]);
+    let ended = project.exec(&["--report"]);
     assert_eq!(ended.code, 0, "{}", ended.text());
     (Summary(show(project)["meta"]["summary"].clone()), ended.text())
 }

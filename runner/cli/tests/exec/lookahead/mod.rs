@@ -408,7 +408,7 @@ fn sources_that_cannot_be_changed_are_named() {
 #[test]
 fn exec_checks_after_the_run() {
     let project = project();
-    let ended = project.exec(&["--check", "lookahead"]);
+    let ended = project.exec(&["--check", "lookahead", "--report"]);
     assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
     let last: serde_json::Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(
