@@ -1,21 +1,24 @@
 //! Reads bars for features, and runs features over them.
 
-use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
+use super::engine::{self, Contents, Named, OnceRows, PartitionRows, SourcePartition};
 use super::price::{ACTIONS_IN, Price};
 use super::splits::Splits;
 use crate::numerics::{Bars, Column, Feature, OverSplits, SHARES};
 use arrow_array::{Array as _, RecordBatch};
-use cache::{BlobDigest, BlobRef};
-use datasets::SnapshotTime;
-use rayon::prelude::*;
+use cache::parallel::locked;
+use cache::{BlobDigest, BlobRef, Store};
+use datasets::Date;
+use datasets::schema::FEATURES;
 use serde::{Deserialize, Serialize};
-use stages_core::dataset::{DataSet, Partition, symbol_rows};
+use stages_core::dataset::{DataSet, Partition, PartitionKey, symbol_rows};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, Planned, PortType, Share,
     StageError, table,
 };
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Mutex;
 
 /// The input port of bars.
 pub(super) const BARS_IN: InputPort = InputPort::one("bars", PortType::Bars).doc("daily bars");
@@ -99,30 +102,27 @@ pub(super) fn run_over_bars(
     let over: Vec<OverSplits<'_>> = features.iter().map(|named| OverSplits(named.feature)).collect();
     let over = over_splits(features, &over);
     let features = if splits.is_some() { &*over } else { features };
-    let load = |partition: &Partition| read_bars(&partition.read(&context.store)?, price, splits);
-    let read: Vec<(BarContents, OnceRows<Bars>)> = bars
-        .par_iter()
-        .map(|partition| {
-            let rows = OnceRows::default();
-            let blob = context.memo(&contents_memo(partition, price, splits), || {
-                let batch = partition.read(&context.store)?;
-                let series = rows.get(|| read_bars(&batch, price, splits))?;
-                let contents = BarContents::new(&batch, &series)?;
-                serde_json::to_vec(&contents).map_err(|err| StageError::new(err.to_string()))
-            })?;
-            Ok((BarContents::decode(&context.store.blob(blob.blob)?)?, rows))
-        })
-        .collect::<Result<_, StageError>>()?;
-    check_values(features, price, read.iter().flat_map(|(contents, _)| &contents.symbols))?;
-    let partitions: Vec<SourcePartition<Bars>> = bars
-        .iter()
-        .zip(read)
-        .map(|(partition, (contents, rows))| {
-            SourcePartition::new(partition.key.clone(), contents.digests(), rows)
-        })
-        .collect();
+    let read = |i: usize| BarTable::read(&context.store, &bars[i], price, splits);
+    let empty = Mutex::new(EmptyColumns::new());
+    let source = |i: usize| {
+        let (partition, rows) = (&bars[i], OnceRows::default());
+        let blob = context.memo(&contents_memo(partition, price, splits), || {
+            let table = read(i)?;
+            let contents = serde_json::to_vec(&BarContents::new(&table));
+            rows.get(|| table.rows())?;
+            contents.map_err(|err| StageError::new(err.to_string()))
+        })?;
+        let contents = BarContents::decode(&context.store.blob(blob.blob)?)?;
+        let digests = contents.digests();
+        keep_empty(&mut locked(&empty), contents.symbols);
+        Ok(SourcePartition::new(partition.key.clone(), digests, rows))
+    };
     let names: Vec<String> = features.iter().flat_map(|named| named.feature.columns()).collect();
-    let digest = engine::run(context, features, &partitions, engine::meta(&names), |i| load(&bars[i]))?;
+    let keys: Vec<PartitionKey> = bars.iter().map(|partition| partition.key.clone()).collect();
+    let digest = engine::run(context, features, &keys, engine::meta(&names), source, |i| {
+        read(i)?.rows()
+    })?;
+    check_values(features, price, &locked(&empty))?;
     Ok(Outputs::from([("features".to_owned(), digest)]))
 }
 
@@ -136,25 +136,30 @@ fn over_splits<'a>(features: &[Named<'_, Bars>], over: &'a [OverSplits<'_>]) -> 
     .collect()
 }
 
-/// Refuses a feature if one of its inputs has no value in any partition of a symbol, which the plan may not
-/// have known. The partitioning of the bars does not matter: a month without volume counts as a warm-up or a
-/// gap, as it would within a year.
-fn check_values<'s>(
-    features: &[Named<'_, Bars>],
-    price: Price,
-    partitions: impl Iterator<Item = &'s SymbolContents>,
-) -> Result<(), StageError> {
-    let mut symbols: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for SymbolContents { symbol, empty } in partitions {
-        let here = empty.iter().map(String::as_str).collect();
-        match symbols.entry(symbol) {
+/// The columns without any value, by symbol.
+type EmptyColumns = BTreeMap<String, BTreeSet<String>>;
+
+/// Keeps the columns that have no value in one more partition either.
+fn keep_empty(empty: &mut EmptyColumns, partition: Vec<SymbolContents>) {
+    for contents in partition {
+        let here = contents.empty.into_iter().collect();
+        match empty.entry(contents.symbol) {
             Entry::Vacant(entry) => drop(entry.insert(here)),
             Entry::Occupied(mut entry) => entry.get_mut().retain(|column| here.contains(column)),
         }
     }
-    for (symbol, empty) in symbols.iter().filter(|(_, empty)| !empty.is_empty()) {
+}
+
+/// Refuses a feature if one of its inputs has no value in any partition of a symbol, which the plan may not
+/// have known. The partitioning of the bars does not matter: a month without volume counts as a warm-up or a
+/// gap, as it would within a year.
+fn check_values(features: &[Named<'_, Bars>], price: Price, empty: &EmptyColumns) -> Result<(), StageError> {
+    for (symbol, empty) in empty.iter().filter(|(_, empty)| !empty.is_empty()) {
         for named in features {
-            if let Some(input) = needed(named.feature, price).iter().find(|input| empty.contains(*input)) {
+            if let Some(input) = needed(named.feature, price)
+                .iter()
+                .find(|input| empty.contains(**input))
+            {
                 let source = format!("the bars of {symbol}");
                 return Err(StageError::new(lacks(named.feature, input, &source))
                     .hint("remove it, take features of the close alone, or read bars that have it"));
@@ -200,7 +205,7 @@ fn contents_memo(partition: &Partition, price: Price, splits: Option<&Splits>) -
     let mut parts: Vec<&[u8]> = vec![partition.blob.blob.as_bytes(), &price];
     parts.extend(splits.iter().map(String::as_bytes));
     Memo::new(
-        "features bars contents v3",
+        "features bars contents v4",
         &parts,
         format!("{} contents", partition.key.name()),
     )
@@ -231,31 +236,29 @@ struct SymbolContents {
 }
 
 impl BarContents {
-    fn new(batch: &RecordBatch, series: &[Series<Bars>]) -> Result<Self, StageError> {
-        let mut symbols = Vec::with_capacity(series.len());
-        for (symbol, rows) in symbol_rows(batch)? {
-            let part = batch.slice(rows.start, rows.len());
+    fn new(table: &BarTable) -> Self {
+        let symbols = table.symbols.iter().map(|(symbol, rows)| {
+            let part = table.batch.slice(rows.start, rows.len());
             let schema = part.schema();
             let empty = schema.fields().iter().zip(part.columns());
             let empty = empty.filter(|(_, column)| column.null_count() == column.len());
-            symbols.push(SymbolContents {
-                symbol: symbol.to_owned(),
+            SymbolContents {
+                symbol: symbol.clone(),
                 empty: empty.map(|(field, _)| field.name().clone()).collect(),
-            });
+            }
+        });
+        let dates = table.symbols.iter().map(|(_, rows)| &table.dates[rows.clone()]);
+        let bars = || table.bars.iter();
+        Self {
+            symbols: symbols.collect(),
+            dates: digest(dates, |date| date.0.to_le_bytes()),
+            columns: READ
+                .map(|column| digest(bars().map(|bars| column.of(bars)), f64::to_le_bytes))
+                .into(),
+            shares: bars()
+                .any(|bars| !bars.shares.is_empty())
+                .then(|| digest(bars().map(|bars| &*bars.shares), f64::to_le_bytes)),
         }
-        let columns = READ
-            .map(|column| digest(series.iter().map(|series| column.of(&series.rows)), |v| v.to_le_bytes()));
-        Ok(Self {
-            symbols,
-            dates: digest(series.iter().map(|series| &*series.times), |time| {
-                time.date.0.to_le_bytes()
-            }),
-            columns: columns.into(),
-            shares: series
-                .iter()
-                .any(|series| !series.rows.shares.is_empty())
-                .then(|| digest(series.iter().map(|series| &*series.rows.shares), f64::to_le_bytes)),
-        })
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, StageError> {
@@ -288,23 +291,47 @@ fn digest<'s, T: Copy + 's, const N: usize>(
     let mut bytes = Vec::new();
     for values in symbols {
         bytes.extend((values.len() as u64).to_le_bytes());
-        bytes.reserve(N * values.len());
-        values
-            .iter()
-            .for_each(|&value| bytes.extend_from_slice(&bytes_of(value)));
+        let start = bytes.len();
+        bytes.resize(start + N * values.len(), 0);
+        let (places, _) = bytes[start..].as_chunks_mut::<N>();
+        places
+            .iter_mut()
+            .zip(values)
+            .for_each(|(place, value)| *place = bytes_of(*value));
     }
     BlobRef::of(&bytes).blob
 }
 
-/// The bars in a table, one series for each symbol.
-pub(super) fn read_bars(
-    batch: &RecordBatch,
-    price: Price,
-    splits: Option<&Splits>,
-) -> Result<Vec<Series<Bars>>, StageError> {
-    let symbols = symbol_rows(batch)?.into_iter();
-    symbols
-        .map(|(symbol, rows)| {
+/// The bars of a partition.
+pub(super) struct BarTable {
+    batch: RecordBatch,
+    /// The symbols, each with the range of its rows.
+    pub symbols: Vec<(String, Range<usize>)>,
+    /// The date of each row.
+    pub dates: Vec<Date>,
+    /// The bars of each symbol.
+    pub bars: Vec<Bars>,
+}
+
+impl BarTable {
+    /// Reads a partition.
+    pub(super) fn read(
+        store: &Store,
+        partition: &Partition,
+        price: Price,
+        splits: Option<&Splits>,
+    ) -> Result<Self, StageError> {
+        let is_adjusted = price == Price::AdjustedClose;
+        let mut names: Vec<&str> = FEATURES.iter().map(|column| column.name).collect();
+        names.extend(READ.map(Column::name));
+        names.extend(is_adjusted.then_some("adjusted_close"));
+        let batch = table::columns_from_parquet(store.blob(partition.blob.blob)?, &names)?;
+        let dates = table::dates(&batch, "date")?;
+        let symbols: Vec<_> = symbol_rows(&batch)?
+            .into_iter()
+            .map(|(symbol, rows)| (symbol.to_owned(), rows))
+            .collect();
+        let bars = symbols.iter().map(|(symbol, rows)| {
             let batch = batch.slice(rows.start, rows.len());
             let column = |name| table::floats_or_nan(&batch, name);
             let mut bars = Bars {
@@ -315,7 +342,7 @@ pub(super) fn read_bars(
                 volume: column("volume")?,
                 shares: Vec::new(),
             };
-            if price == Price::AdjustedClose {
+            if is_adjusted {
                 let adjusted = column("adjusted_close")?;
                 for prices in [&mut bars.open, &mut bars.high, &mut bars.low] {
                     for (price, (adjusted, close)) in prices.iter_mut().zip(adjusted.iter().zip(&bars.close))
@@ -325,15 +352,24 @@ pub(super) fn read_bars(
                 }
                 bars.close = adjusted;
             }
-            let dates = table::dates(&batch, "date")?;
             if let Some(splits) = splits {
-                splits.apply(symbol, &dates, &mut bars);
+                splits.apply(symbol, &dates[rows.clone()], &mut bars);
             }
-            Ok(Series {
-                symbol: symbol.to_owned(),
-                times: dates.into_iter().map(SnapshotTime::of_day).collect(),
-                rows: bars,
-            })
+            Ok(bars)
+        });
+        Ok(Self {
+            bars: bars.collect::<Result<_, StageError>>()?,
+            batch,
+            symbols,
+            dates,
         })
-        .collect()
+    }
+
+    /// The rows from which features are computed.
+    fn rows(self) -> Result<PartitionRows<Bars>, StageError> {
+        Ok(PartitionRows {
+            keys: table::key_columns(&self.batch, FEATURES)?,
+            symbols: self.bars,
+        })
+    }
 }

@@ -7,8 +7,8 @@ use crate::numerics::{Feature, Rows, State};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use cache::{ArtifactDigest, BlobRef, Store};
+use datasets::Date;
 use datasets::schema::FEATURES;
-use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,15 +21,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The rows of one symbol in a partition: one for each date or, with several snapshots a day, for each
-/// snapshot.
-pub(super) struct Series<R> {
-    /// The symbol.
-    pub symbol: String,
-    /// The times, ascending.
-    pub times: Vec<SnapshotTime>,
-    /// The rows that features read.
-    pub rows: R,
+/// The rows of a partition.
+pub(super) struct PartitionRows<R> {
+    /// The key columns of the partition's feature table, with their fields.
+    pub keys: (Vec<Field>, Vec<ArrayRef>),
+    /// The rows that features read, for each of [`Contents::symbols`], ascending in time.
+    pub symbols: Vec<R>,
 }
 
 /// The digests of a partition's contents, column by column, so that values which a feature does not read do
@@ -67,7 +64,7 @@ pub(super) struct SourcePartition<R> {
 }
 
 /// Rows that are read on first use.
-pub(super) struct OnceRows<R>(Mutex<Option<Arc<Vec<Series<R>>>>>);
+pub(super) struct OnceRows<R>(Mutex<Option<Arc<PartitionRows<R>>>>);
 
 impl<R> Default for OnceRows<R> {
     fn default() -> Self {
@@ -80,8 +77,8 @@ impl<R> OnceRows<R> {
     /// wait for these very rows, which would be a deadlock.
     pub(super) fn get(
         &self,
-        load: impl FnOnce() -> Result<Vec<Series<R>>, StageError>,
-    ) -> Result<Arc<Vec<Series<R>>>, StageError> {
+        load: impl FnOnce() -> Result<PartitionRows<R>, StageError>,
+    ) -> Result<Arc<PartitionRows<R>>, StageError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rows) = &*slot {
             return Ok(rows.clone());
@@ -89,11 +86,6 @@ impl<R> OnceRows<R> {
         let rows = Arc::new(load()?);
         *slot = Some(rows.clone());
         Ok(rows)
-    }
-
-    /// Frees the rows, which a later use reads again.
-    fn release(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -227,70 +219,64 @@ fn known(
 
 /// Runs all features over all partitions, and stores the feature table in the same partitions as the source.
 ///
-/// The partitions of a symbol must be in order of date; `load` reads the rows of the partition with a given
-/// index.
+/// The partitions of a symbol must be in order of date. `source` opens the partition with a given index of
+/// `keys`, and `load` reads its rows. As many partitions as threads are in memory at a time.
 pub(super) fn run<R: Rows + Send + Sync>(
     context: &Context,
     features: &[Named<'_, R>],
-    partitions: &[SourcePartition<R>],
+    keys: &[PartitionKey],
     meta: Value,
-    load: impl Fn(usize) -> Result<Vec<Series<R>>, StageError> + Sync,
+    source: impl Fn(usize) -> Result<SourcePartition<R>, StageError> + Sync,
+    load: impl Fn(usize) -> Result<PartitionRows<R>, StageError> + Sync,
 ) -> Result<ArtifactDigest, StageError> {
-    let (done, total) = (AtomicU64::new(0), partitions.len() as u64);
-    let mut states: Vec<HashMap<&str, State>> = features.iter().map(|_| HashMap::new()).collect();
-    let mut tables: Vec<Option<BlobRef>> = vec![None; partitions.len()];
-    // As many tables as threads are in memory at a time: each is encoded by one thread.
-    let width = rayon::current_num_threads();
-    let mut pending: Vec<Advanced> = Vec::new();
-    let write = |pending: &mut Vec<Advanced>, tables: &mut [Option<BlobRef>]| {
-        let written: Vec<(usize, BlobRef)> = std::mem::take(pending)
+    let (done, total) = (AtomicU64::new(0), keys.len() as u64);
+    // The states of each feature, by symbol.
+    let mut states: HashMap<String, Vec<State>> = HashMap::new();
+    let mut tables: Vec<Option<BlobRef>> = vec![None; keys.len()];
+    for batch in by_date(keys.iter()).concat().chunks(rayon::current_num_threads()) {
+        let opened: Vec<(usize, SourcePartition<R>)> = batch
+            .par_iter()
+            .map(|&i| Ok((i, source(i)?)))
+            .collect::<Result<_, StageError>>()?;
+        let mut pending = Vec::with_capacity(batch.len());
+        for group in opened.chunk_by(|(_, a), (_, b)| a.key.range.from == b.key.range.from) {
+            let advanced: Vec<Advanced> = group
+                .par_iter()
+                .map(|(i, partition)| Advanced::over(context, features, partition, &states, || load(*i)))
+                .collect::<Result<_, StageError>>()?;
+            for ((_, partition), advanced) in group.iter().zip(&advanced) {
+                for (s, symbol) in partition.contents.symbols.iter().enumerate() {
+                    let after = advanced.columns.iter().map(|column| column.states[s].clone());
+                    states.insert(symbol.clone(), after.collect());
+                }
+            }
+            pending.extend(advanced);
+        }
+        let written: Vec<(usize, BlobRef)> = opened
             .into_par_iter()
-            .map(|advanced| {
-                let i = advanced.partition;
-                let rows = || partitions[i].rows.get(|| load(i));
-                let table = advanced.write(context, features, rows)?;
-                partitions[i].rows.release();
+            .zip(pending)
+            .map(|((i, partition), advanced)| {
+                let table = advanced.write(context, features, || partition.rows.get(|| load(i)))?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 if done % 16 == 0 || done == total {
-                    let of = format!("features {}", partitions[i].key.symbols);
+                    let of = format!("features {}", partition.key.symbols);
                     context.progress(done, Some(total), of);
                 }
                 Ok((i, table))
             })
             .collect::<Result<_, StageError>>()?;
         written.into_iter().for_each(|(i, table)| tables[i] = Some(table));
-        Ok::<_, StageError>(())
-    };
-    for date in by_date(partitions.iter().map(|partition| &partition.key)) {
-        for group in date.chunks(width) {
-            let advanced: Vec<Advanced> = group
-                .par_iter()
-                .map(|&i| Advanced::over(context, features, partitions, i, &states, || load(i)))
-                .collect::<Result<_, StageError>>()?;
-            for advanced in &advanced {
-                let symbols = &partitions[advanced.partition].contents.symbols;
-                for (states, column) in states.iter_mut().zip(&advanced.columns) {
-                    states.extend(symbols.iter().map(String::as_str).zip(column.states.iter().cloned()));
-                }
-            }
-            pending.extend(advanced);
-            if pending.len() >= width {
-                write(&mut pending, &mut tables)?;
-            }
-        }
     }
-    write(&mut pending, &mut tables)?;
-    let of = |(partition, table): (&SourcePartition<R>, Option<BlobRef>)| {
-        let (key, blob) = (partition.key.clone(), table?);
+    let of = |(key, table): (&PartitionKey, Option<BlobRef>)| {
+        let (key, blob) = (key.clone(), table?);
         Some(Partition { key, blob })
     };
-    let tables: Vec<Partition> = partitions.iter().zip(tables).filter_map(of).collect();
+    let tables: Vec<Partition> = keys.iter().zip(tables).filter_map(of).collect();
     dataset::write(&context.store, PortType::Features, meta, tables)
 }
 
 /// The features of a partition whose table is still to be written.
 struct Advanced {
-    partition: usize,
     columns: Vec<Column>,
     /// The memo of the table.
     memo: Memo,
@@ -299,25 +285,25 @@ struct Advanced {
 }
 
 impl Advanced {
-    /// Runs the features over partition `i`, starting from `states`.
+    /// Runs the features over a partition, starting from `states`, or from the beginning for a symbol without
+    /// any.
     fn over<R: Rows + Send + Sync>(
         context: &Context,
         features: &[Named<'_, R>],
-        partitions: &[SourcePartition<R>],
-        i: usize,
-        states: &[HashMap<&str, State>],
-        load: impl Fn() -> Result<Vec<Series<R>>, StageError> + Sync,
+        partition: &SourcePartition<R>,
+        states: &HashMap<String, Vec<State>>,
+        load: impl Fn() -> Result<PartitionRows<R>, StageError> + Sync,
     ) -> Result<Self, StageError> {
         context.check_cancelled()?;
-        let (partition, symbols) = (&partitions[i], &partitions[i].contents.symbols);
+        let symbols = &partition.contents.symbols;
         let columns: Vec<Column> = features
             .par_iter()
-            .zip(states)
-            .map(|(named, states)| {
-                let state = |symbol: &String| states.get(symbol.as_str()).cloned();
-                let before = symbols
-                    .iter()
-                    .map(|symbol| state(symbol).unwrap_or_else(|| named.feature.start()));
+            .enumerate()
+            .map(|(f, named)| {
+                let before = symbols.iter().map(|symbol| match states.get(symbol) {
+                    Some(states) => states[f].clone(),
+                    None => named.feature.start(),
+                });
                 let before: Vec<State> = before.collect();
                 let memo = named.memo(partition, &before);
                 let found =
@@ -325,7 +311,8 @@ impl Advanced {
                 let (states, values) = match found {
                     Some((states, table)) => (states, Values::Stored(table)),
                     None => {
-                        let (states, columns) = compute(named.feature, &partition.rows.get(&load)?, before);
+                        let rows = partition.rows.get(&load)?;
+                        let (states, columns) = compute(named.feature, &rows.symbols, before);
                         (states, Values::Computed(columns))
                     }
                 };
@@ -334,7 +321,6 @@ impl Advanced {
             .collect::<Result<_, StageError>>()?;
         let memo = table_memo(partition, features, &columns);
         Ok(Self {
-            partition: i,
             table: context.cached(&memo, |table| Ok(Some(table)))?,
             columns,
             memo,
@@ -346,14 +332,15 @@ impl Advanced {
         mut self,
         context: &Context,
         features: &[Named<'_, R>],
-        rows: impl FnOnce() -> Result<Arc<Vec<Series<R>>>, StageError>,
+        rows: impl FnOnce() -> Result<Arc<PartitionRows<R>>, StageError>,
     ) -> Result<BlobRef, StageError> {
         let is_stored = |column: &Column| matches!(column.values, Values::Stored(_));
         let table = match self.table {
             Some(table) if self.columns.iter().all(is_stored) => return Ok(table),
             Some(table) => table,
-            None => context
-                .compute_memo(&self.memo, || assemble(context, &rows()?, features, &mut self.columns))?,
+            None => context.compute_memo(&self.memo, || {
+                assemble(context, rows()?.keys.clone(), features, &mut self.columns)
+            })?,
         };
         let states = self
             .columns
@@ -376,17 +363,17 @@ impl Advanced {
 /// The values of a feature, column by column, and the states of the symbols afterwards.
 fn compute<R: Rows + Send + Sync>(
     feature: &dyn Feature<R>,
-    rows: &[Series<R>],
+    rows: &[R],
     before: Vec<State>,
 ) -> (Vec<State>, Vec<Vec<f64>>) {
-    let total = rows.iter().map(|series| series.times.len()).sum();
+    let total = rows.iter().map(R::count).sum();
     let mut columns = vec![vec![0.0; total]; feature.columns().len()];
     let mut rest: Vec<&mut [f64]> = columns.iter_mut().map(Vec::as_mut_slice).collect();
     let parts: Vec<Vec<&mut [f64]>> = rows
         .iter()
-        .map(|series| {
+        .map(|rows| {
             let part = rest.iter_mut().map(|rest| {
-                let (part, after) = std::mem::take(rest).split_at_mut(series.times.len());
+                let (part, after) = std::mem::take(rest).split_at_mut(rows.count());
                 *rest = after;
                 part
             });
@@ -398,8 +385,8 @@ fn compute<R: Rows + Send + Sync>(
         .zip(before)
         .zip(parts)
         .with_min_len(16)
-        .map(|((series, mut state), mut part)| {
-            feature.write(&mut state, &series.rows, &mut part);
+        .map(|((rows, mut state), mut part)| {
+            feature.write(&mut state, rows, &mut part);
             state
         })
         .collect();
@@ -410,15 +397,10 @@ fn compute<R: Rows + Send + Sync>(
 /// have them.
 fn assemble<R: Rows>(
     context: &Context,
-    rows: &[Series<R>],
+    (mut fields, mut arrays): (Vec<Field>, Vec<ArrayRef>),
     features: &[Named<'_, R>],
     columns: &mut [Column],
 ) -> Result<Vec<u8>, StageError> {
-    let symbols = rows
-        .iter()
-        .flat_map(|series| std::iter::repeat_n(series.symbol.as_str(), series.times.len()));
-    let times = rows.iter().flat_map(|series| &series.times).copied();
-    let (mut fields, mut arrays) = table::feature_keys(symbols, times);
     for (named, column) in features.iter().zip(columns) {
         let names = named.feature.columns();
         fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
@@ -526,4 +508,93 @@ pub(super) fn provided(names: &[String]) -> Provided {
 /// The metadata of the artifact: the names of its features.
 pub(super) fn meta(names: &[String]) -> Value {
     json!({ "features": names })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::ActionKey;
+    use datasets::DateRange;
+    use std::sync::atomic::AtomicUsize;
+
+    /// Rows that count how many partitions are in memory.
+    struct Held<'a>(&'a AtomicUsize);
+
+    impl Rows for Held<'_> {
+        fn count(&self) -> usize {
+            1
+        }
+    }
+
+    impl Drop for Held<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The number of rows so far.
+    struct Count;
+
+    impl Feature<Held<'_>> for Count {
+        fn columns(&self) -> Vec<String> {
+            vec!["count".to_owned()]
+        }
+
+        fn inputs(&self) -> Vec<&'static str> {
+            Vec::new()
+        }
+
+        fn start(&self) -> State {
+            vec![0.0]
+        }
+
+        fn write(&self, state: &mut State, rows: &Held<'_>, columns: &mut [&mut [f64]]) {
+            state[0] += rows.count() as f64;
+            columns[0].fill(state[0]);
+        }
+    }
+
+    #[test]
+    fn as_many_partitions_as_threads_are_in_memory_and_states_go_from_date_to_date() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let context = Context::new(ActionKey::from_bytes([0; 32]), store.clone());
+        let (held, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let features = [Named {
+            key: "count".to_owned(),
+            feature: &Count as &dyn Feature<Held<'_>>,
+        }];
+        // Three dates, each with two symbols.
+        let key = |i: usize| {
+            let day = Date((i / 2) as i32);
+            PartitionKey::new(["A", "B"][i % 2], DateRange { from: day, to: day })
+        };
+        let keys: Vec<PartitionKey> = (0..6).map(key).collect();
+        let source = |i: usize| {
+            let symbols = vec![keys[i].symbol()?.to_owned()];
+            let contents = Contents {
+                symbols,
+                dates: vec![i as u8],
+                ..Contents::default()
+            };
+            Ok(SourcePartition::new(keys[i].clone(), contents, OnceRows::default()))
+        };
+        let load = |i: usize| {
+            most.fetch_max(1 + held.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+            let time = datasets::SnapshotTime::of_day(keys[i].range.from);
+            Ok(PartitionRows {
+                keys: table::feature_keys([keys[i].symbol()?], [time]),
+                symbols: vec![Held(&held)],
+            })
+        };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+        let run = || run(&context, &features, &keys, json!({}), source, load).unwrap();
+        let artifact = store.artifact(pool.install(run)).unwrap();
+        assert_eq!((most.into_inner(), held.into_inner()), (2, 0));
+        let counts = artifact.entries.iter().map(|entry| {
+            let table = table::from_parquet(store.blob(entry.blob_ref().blob).unwrap()).unwrap();
+            table::floats(&table, "count").unwrap().value(0)
+        });
+        assert_eq!(counts.collect::<Vec<f64>>(), [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
+    }
 }

@@ -1,6 +1,6 @@
 //! The stage `features/options_surface`.
 
-use super::engine::{self, Contents, DaysAYear, Named, OnceRows, Series, SourcePartition};
+use super::engine::{self, Contents, DaysAYear, Named, OnceRows, PartitionRows, SourcePartition};
 use crate::numerics::Feature;
 use crate::numerics::smile::{Day, Point, Smile, smile};
 use crate::numerics::surface::Surface;
@@ -8,7 +8,7 @@ use cache::BlobRef;
 use datasets::schema::SNAPSHOT;
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
-use stages_core::dataset::{DataSet, Partition};
+use stages_core::dataset::{DataSet, Partition, PartitionKey};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, Planned, PortType,
     Ports, Share, StageError, StageKind, table,
@@ -187,26 +187,23 @@ impl StageKind for OptionsSurface {
                 })
             })
             .collect::<Result<_, StageError>>()?;
-        let partitions: Vec<SourcePartition<Vec<Day>>> = pairs
-            .iter()
-            .zip(&memos)
-            .map(|((chain, _), blob)| source(chain, *blob))
-            .collect::<Result<_, StageError>>()?;
+        let keys: Vec<PartitionKey> = pairs.iter().map(|(chain, _)| chain.key.clone()).collect();
         let load = |i: usize| {
-            let key = &partitions[i].key;
+            let key = &keys[i];
             let (times, rows) =
                 decode(&context.store.blob(memos[i].blob)?, is_intraday).ok_or_else(|| {
                     StageError::new(format!("the memo of the smiles of `{}` is damaged", key.path()))
                 })?;
-            Ok(vec![Series {
-                symbol: key.symbol()?.to_owned(),
-                times,
-                rows,
-            }])
+            let symbols = std::iter::repeat_n(key.symbol()?, times.len());
+            Ok(PartitionRows {
+                keys: table::feature_keys(symbols, times),
+                symbols: vec![rows],
+            })
         };
         let features = config.features(config.days_a_year.resolve(&context.given(), "chain")?);
         let names: Vec<String> = features.iter().flat_map(Feature::columns).collect();
-        let digest = engine::run(context, &named(&features)?, &partitions, engine::meta(&names), load)?;
+        let source = |i: usize| source(&pairs[i].0, memos[i]);
+        let digest = engine::run(context, &named(&features)?, &keys, engine::meta(&names), source, load)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
     }
 

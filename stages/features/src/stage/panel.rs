@@ -1,6 +1,6 @@
 //! Panels of many symbols: reads bars and features into them, and memoises features over them by period.
 
-use super::bars::read_bars;
+use super::bars::BarTable;
 use super::price::Price;
 use super::splits::Splits;
 use crate::numerics::panel::Prices;
@@ -41,25 +41,29 @@ pub(super) type Columns = BTreeMap<String, Vec<f64>>;
 pub(super) fn read(context: &Context, price: Price, separator: &str) -> Result<Panels, StageError> {
     let data = DataSet::open(context.input("bars")?)?;
     let splits = Splits::held(context, &data, price)?;
-    let series: Vec<_> = data
+    let tables: Vec<BarTable> = data
         .partitions
         .par_iter()
         .map(|partition| {
             context.check_cancelled()?;
-            read_bars(&partition.read(&context.store)?, price, splits.as_ref())
+            BarTable::read(&context.store, partition, price, splits.as_ref())
         })
         .collect::<Result<_, StageError>>()?;
     let mut worlds: BTreeMap<&str, BTreeMap<&str, Closes>> = BTreeMap::new();
-    for series in series.iter().flatten() {
-        let symbol = series.symbol.as_str();
+    let symbols = tables.iter().flat_map(|table| {
+        table
+            .symbols
+            .iter()
+            .zip(&table.bars)
+            .map(move |symbol| (&table.dates, symbol))
+    });
+    for (dates, ((symbol, rows), bars)) in symbols {
         let world = match symbol.split_once(separator) {
             Some((world, _)) if !separator.is_empty() => world,
             _ => "",
         };
-        let rows = series.times.iter().zip(&series.rows.close);
-        let rows = rows
-            .map(|(time, &close)| (time.date, close))
-            .filter(|(_, close)| *close > 0.0);
+        let rows = dates[rows.clone()].iter().copied().zip(bars.close.iter().copied());
+        let rows = rows.filter(|(_, close)| *close > 0.0);
         worlds.entry(world).or_default().entry(symbol).or_default().extend(rows);
     }
     let panels = worlds.into_iter().map(|(world, symbols)| {
