@@ -30,9 +30,13 @@ pub(super) trait Kernel<const K: usize, const N: usize>: Stateful {
     /// True if each row waits for the one before, so that 512-bit vectors gain nothing.
     const IS_SERIAL: bool = false;
 
-    /// The most rows in a block.
+    /// The most rows in a block; more than [`BLOCK`] only for a kernel that takes blocks of any length.
     const ROWS: usize = BLOCK;
 }
+
+/// The number of rows in a short block: so few that a recurrence over the block before is still waiting for
+/// results while vectors of this block are computed.
+pub(super) const SHORT: usize = 32;
 
 /// Returns 0 if `invalid` is 0 for every value. Without an early exit and in integers as wide as the
 /// values, so that the loop is vectorised.
@@ -156,6 +160,62 @@ impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
     }
 }
 
+/// A recurrence over `M` numbers that are a function of each row, in short blocks.
+pub(super) struct OverMapped<F, R, const M: usize> {
+    map: F,
+    recurrence: R,
+}
+
+state!([F, R: Stateful, const M: usize] OverMapped<F, R, M> { recurrence });
+
+impl<F, R, const M: usize> OverMapped<F, R, M> {
+    pub(super) fn new(map: F, recurrence: R) -> Self {
+        Self { map, recurrence }
+    }
+}
+
+impl<F, R, const K: usize, const M: usize, const N: usize> Kernel<K, N> for OverMapped<F, R, M>
+where
+    F: Fn([f64; K]) -> [f64; M],
+    R: Recurrence<M, N>,
+{
+    const IS_SERIAL: bool = true;
+
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
+        self.valid_rows(inputs, outputs, |_| 0).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn valid_rows(
+        &mut self,
+        inputs: [&[f64]; K],
+        mut outputs: [&mut [f64]; N],
+        invalid: impl Fn(f64) -> u64,
+    ) -> Option<usize> {
+        let n = inputs.first().map_or(0, |input| input.len());
+        let mut recurrence = self.recurrence.clone();
+        let (mut missing, mut found) = (0, 0);
+        let mut mapped = [[0.0; SHORT]; M];
+        for from in (0..n).step_by(SHORT) {
+            let rows = SHORT.min(n - from);
+            let inputs = inputs.map(|input| &input[from..][..rows]);
+            for i in 0..rows {
+                let row = inputs.map(|input| input[i]);
+                row.iter().for_each(|value| found |= invalid(*value));
+                let values = (self.map)(row);
+                (0..M).for_each(|m| mapped[m][i] = values[m]);
+            }
+            let outputs = outputs.each_mut().map(|output| &mut output[from..][..rows]);
+            missing += recurrence.rows(mapped.each_ref().map(|column| &column[..rows]), outputs);
+        }
+        (found == 0).then(|| {
+            self.recurrence = recurrence;
+            missing
+        })
+    }
+}
+
 /// A kernel over the `M` columns that another kernel computes.
 pub(super) struct Chain<A, B, const M: usize> {
     pub first: A,
@@ -196,7 +256,7 @@ where
     }
 
     const IS_SERIAL: bool = A::IS_SERIAL && B::IS_SERIAL;
-    const ROWS: usize = B::ROWS;
+    const ROWS: usize = if B::ROWS < BLOCK { B::ROWS } else { BLOCK };
 }
 
 /// A function of each value and the value `n` rows before it.
@@ -214,6 +274,9 @@ pub(super) fn change<F: Fn(f64, f64) -> f64>(n: usize, of: F) -> Change<F> {
 }
 
 impl<F: Fn(f64, f64) -> f64> Kernel<1, 1> for Change<F> {
+    /// A row takes so little that what is done once a block counts.
+    const ROWS: usize = 2 * BLOCK;
+
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let (missing, pieces) = self.old.pieces(values);

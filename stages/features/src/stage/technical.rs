@@ -44,7 +44,7 @@ impl TechnicalConfig {
     }
 }
 
-const KEY: &str = "technical v3";
+const KEY: &str = "technical v4";
 
 /// The stage `features/technical`: technical indicators of each symbol; null during the warm-up.
 pub struct Technical;
@@ -52,7 +52,7 @@ pub struct Technical;
 impl StageKind for Technical {
     type Config = TechnicalConfig;
     const NAME: &'static str = "features/technical";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     const ABOUT: &'static str = "technical indicators of bars, as TA-Lib or stockstats define them: \
         averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {

@@ -1,7 +1,7 @@
 //! Moving averages, with TA-Lib's seeds and order of operations.
 
 use crate::numerics::aggregate::{Sum, windowed};
-use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, Scratch, map, scan};
+use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, SHORT, Scratch, map, scan};
 use crate::numerics::lookback::{Lag, Lookback, Previous};
 use crate::numerics::state::{Missing, StateVisitor, Stateful, state};
 
@@ -339,6 +339,8 @@ pub(super) struct Adaptive {
     values: Lookback,
     /// The sum of the absolute changes over `n` bars.
     path: f64,
+    /// The change that leaves the sum with the next bar.
+    leaving: f64,
     average: f64,
     begun: bool,
     n: usize,
@@ -347,6 +349,7 @@ pub(super) struct Adaptive {
 state!(Adaptive {
     values,
     path,
+    leaving,
     average,
     begun
 });
@@ -359,6 +362,7 @@ impl Adaptive {
         Self {
             values: Lookback::new(n),
             path: 0.0,
+            leaving: 0.0,
             average: 0.0,
             begun: false,
             n,
@@ -367,6 +371,8 @@ impl Adaptive {
 }
 
 impl Kernel<1, 1> for Adaptive {
+    const IS_SERIAL: bool = true;
+
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
         let (n, rows) = (self.n, values.len());
@@ -380,21 +386,48 @@ impl Kernel<1, 1> for Adaptive {
             (self.begun, self.average) = (true, values[n - 1]);
             self.path = (1..n).map(|i| (values[i] - values[i - 1]).abs()).sum();
         }
-        let (mut path, mut average) = (self.path, self.average);
-        let from = |place: usize| values[place..][..count].iter();
-        let bars = from(n).zip(from(n - 1)).zip(from(0).zip(from(1)));
-        for (out, ((value, before), (old, after_old))) in averages[rows - count..].iter_mut().zip(bars) {
-            path += (value - before).abs();
-            let net = value - old;
-            let share = (net / path).abs();
-            let straight = if (path <= net) | (path == 0.0) { 1.0 } else { share };
-            let root: f64 = straight * (FASTEST - SLOWEST) + SLOWEST;
-            let k: f64 = root * root;
-            average = (1.0 - k).mul_add(average, k * value);
-            *out = average;
-            path -= (after_old - old).abs();
+        let (mut path, mut leaving, mut average) = (self.path, self.leaving, self.average);
+        let out = &mut averages[rows - count..];
+        let [mut entering, mut left, mut kept, mut added] = [[0.0; SHORT]; 4];
+        let blocks = count.div_ceil(SHORT);
+        // The sums of a block, the weights of the block before as vectors, and its averages: each waits for
+        // another, and overlaps the rest.
+        for at in 0..=blocks {
+            let start = |at: usize| (at * SHORT, SHORT.min(count - at * SHORT));
+            if at < blocks {
+                let (start, rows) = start(at);
+                let slice = |first: usize| &values[first + start..][..rows];
+                let (value, before, old, after_old) = (slice(n), slice(n - 1), slice(0), slice(1));
+                for i in 0..rows {
+                    entering[i] = (value[i] - before[i]).abs();
+                    left[i] = (after_old[i] - old[i]).abs();
+                }
+                for (i, sum) in out[start..][..rows].iter_mut().enumerate() {
+                    // This order gives the sum a dependency chain of one addition per row.
+                    path += entering[i] - leaving;
+                    leaving = left[i];
+                    *sum = path;
+                }
+            }
+            if at > 0 {
+                let (start, rows) = start(at - 1);
+                let slice = |first: usize| &values[first + start..][..rows];
+                let (value, old, out) = (slice(n), slice(0), &mut out[start..][..rows]);
+                for i in 0..rows {
+                    let (path, net) = (out[i], value[i] - old[i]);
+                    let share = (net / path).abs();
+                    let straight = if (path <= net) | (path == 0.0) { 1.0 } else { share };
+                    let root: f64 = straight * (FASTEST - SLOWEST) + SLOWEST;
+                    let k: f64 = root * root;
+                    (kept[i], added[i]) = (1.0 - k, k * value[i]);
+                }
+                for (i, out) in out.iter_mut().enumerate() {
+                    average = kept[i].mul_add(average, added[i]);
+                    *out = average;
+                }
+            }
         }
-        (self.path, self.average) = (path, average);
+        (self.path, self.leaving, self.average) = (path, leaving, average);
         rows - count
     }
 }

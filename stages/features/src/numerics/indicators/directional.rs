@@ -1,7 +1,7 @@
 //! True range, directional movement and parabolic stop-and-reverse (J. W. Wilder, 1978), with TA-Lib's seeds.
 
 use super::average::Exponential;
-use crate::numerics::kernel::{Chain, Kernel, Recurrence, change, scan};
+use crate::numerics::kernel::{Chain, Kernel, Recurrence, SHORT, change, scan};
 use crate::numerics::lookback::Previous;
 use crate::numerics::state::{Missing, Stateful, state};
 
@@ -48,18 +48,26 @@ struct Natr<A> {
 
 state!([A: Stateful] Natr<A> { atr });
 
-impl<A: Kernel<3, 1>> Kernel<3, 1> for Natr<A> {
+impl<A: Recurrence<3, 1>> Kernel<3, 1> for Natr<A> {
     const IS_SERIAL: bool = true;
 
     #[inline(always)]
-    fn rows(&mut self, inputs: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
-        // In short blocks, so that divisions, as vectors, overlap the averages of the next block.
-        const SHORT: usize = 32;
-        let (closes, mut missing) = (inputs[2], 0);
+    fn rows(&mut self, inputs: [&[f64]; 3], outputs: [&mut [f64]; 1]) -> usize {
+        self.valid_rows(inputs, outputs, |_| 0).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn valid_rows(
+        &mut self,
+        inputs: [&[f64]; 3],
+        [out]: [&mut [f64]; 1],
+        invalid: impl Fn(f64) -> u64,
+    ) -> Option<usize> {
+        let (closes, mut atr, mut missing) = (inputs[2], self.atr.clone(), 0);
         for from in (0..closes.len()).step_by(SHORT) {
             let rows = SHORT.min(closes.len() - from);
             let out = &mut out[from..][..rows];
-            let none = self.atr.rows(inputs.map(|input| &input[from..][..rows]), [out]);
+            let none = atr.valid_rows(inputs.map(|input| &input[from..][..rows]), [out], &invalid)?;
             missing += none;
             // For a single bar, TA-Lib does not divide the true range by the close.
             if self.n > 1 {
@@ -68,7 +76,8 @@ impl<A: Kernel<3, 1>> Kernel<3, 1> for Natr<A> {
                 }
             }
         }
-        missing
+        self.atr = atr;
+        Some(missing)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::average::{Exponential, rounding, simple};
 use super::directional::true_range;
 use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, Sum, windowed};
-use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, Scratch, map, scan};
+use crate::numerics::kernel::{BLOCK, Chain, Kernel, Recurrence, SHORT, Scratch, map, scan};
 use crate::numerics::lookback::{Lookback, Previous};
 use crate::numerics::state::{Stateful, state};
 
@@ -177,7 +177,6 @@ pub(super) fn ultimate(mut periods: [usize; 3]) -> impl Kernel<3, 1> {
         periods,
         sums: [[0.0; 2]; 3],
         begun: false,
-        windows: Default::default(),
     };
     Chain::<_, _, 2>::new(parts, shares)
 }
@@ -191,8 +190,6 @@ struct Ultimate {
     /// The running sums of buying pressure and true range for each period.
     sums: [[f64; 2]; 3],
     begun: bool,
-    /// The sums at the rows of a block.
-    windows: [[Vec<f64>; 2]; 3],
 }
 
 state!(Ultimate {
@@ -221,37 +218,31 @@ impl Kernel<2, 1> for Ultimate {
                 }
             }
         }
-        for window in self.windows.as_flattened_mut() {
-            window.resize(rows, 0.0);
-        }
-        let windows = self.windows.each_mut();
-        let windows = windows.map(|window| window.each_mut().map(|sums| &mut sums[..count]));
-        let new = parts.map(|part| &part[most - 1..][..count]);
-        let old = self.periods.map(|n| parts.map(|part| &part[most - n..][..count]));
         let mut sums = self.sums;
-        for i in 0..count {
-            for p in 0..3 {
-                for k in 0..2 {
-                    let window = sums[p][k] + new[k][i];
-                    windows[p][k][i] = window;
-                    sums[p][k] = window - old[p][k][i];
+        let mut windows = [[[0.0; SHORT]; 2]; 3];
+        for (at, out) in out[rows - count..].chunks_mut(SHORT).enumerate() {
+            let slice = |first: usize| parts.map(|part| &part[first + at * SHORT..][..out.len()]);
+            let (new, old) = (slice(most - 1), self.periods.map(|n| slice(most - n)));
+            for i in 0..out.len() {
+                for p in 0..3 {
+                    for k in 0..2 {
+                        let window = sums[p][k] + new[k][i];
+                        windows[p][k][i] = window;
+                        sums[p][k] = window - old[p][k][i];
+                    }
                 }
+            }
+            // The divisions apart, as vectors.
+            for (i, out) in out.iter_mut().enumerate() {
+                let mut weighted = 0.0;
+                for ([pressure, range], weight) in windows.iter().zip([4.0, 2.0, 1.0]) {
+                    let share = pressure[i] / range[i];
+                    weighted += weight * if range[i] == 0.0 { 0.0 } else { share };
+                }
+                *out = weighted * (100.0 / 7.0);
             }
         }
         self.sums = sums;
-        // The divisions apart, as vectors.
-        let windows = self
-            .windows
-            .each_ref()
-            .map(|window| window.each_ref().map(|sums| &sums[..count]));
-        for (i, out) in out[rows - count..].iter_mut().enumerate() {
-            let mut weighted = 0.0;
-            for ([pressure, range], weight) in windows.iter().zip([4.0, 2.0, 1.0]) {
-                let share = pressure[i] / range[i];
-                weighted += weight * if range[i] == 0.0 { 0.0 } else { share };
-            }
-            *out = weighted * (100.0 / 7.0);
-        }
         rows - count
     }
 }

@@ -2,7 +2,7 @@
 
 use super::average::rounding;
 use crate::numerics::aggregate::{Sum, windowed};
-use crate::numerics::kernel::{Chain, Kernel, Recurrence, scan};
+use crate::numerics::kernel::{Chain, Kernel, OverMapped, Recurrence, scan};
 use crate::numerics::lookback::Previous;
 use crate::numerics::state::Missing;
 
@@ -42,13 +42,12 @@ pub(super) fn on_balance() -> impl Recurrence<2, 1> {
     )
 }
 
-/// The volume of each bar times the position of the close within the bar, from -1 to 1.
-fn flows() -> impl Kernel<4, 1> {
-    scan((), |(), [high, low, close, volume]: [f64; 4]| {
-        let range = high - low;
-        let moved = (((close - low) - (high - close)) / range) * volume;
-        Some([if range > 0.0 { moved } else { 0.0 }])
-    })
+/// The volume of a bar times the position of the close within the bar, from -1 to 1.
+#[inline(always)]
+fn flow([high, low, close, volume]: [f64; 4]) -> [f64; 1] {
+    let range = high - low;
+    let moved = (((close - low) - (high - close)) / range) * volume;
+    [if range > 0.0 { moved } else { 0.0 }]
 }
 
 /// The accumulation/distribution line (M. Chaikin): the running sum of volume times the position of the close
@@ -58,7 +57,7 @@ pub(super) fn accumulation() -> impl Kernel<4, 1> {
         *line += flow;
         Some([*line])
     });
-    Chain::<_, _, 1>::new(flows(), line)
+    OverMapped::new(flow, line)
 }
 
 /// Chaikin's oscillator: the fast less the slow exponential average of the accumulation/distribution line,
@@ -78,5 +77,5 @@ pub(super) fn chaikin(periods: [usize; 2]) -> impl Kernel<4, 1> {
         }
         (!missing.next()).then_some([averages[0] - averages[1]])
     });
-    Chain::<_, _, 1>::new(flows(), oscillator)
+    OverMapped::new(flow, oscillator)
 }
