@@ -189,16 +189,16 @@ fn american(book: &Book) -> Vec<Case<'_>> {
         let run = move |n| {
             black_box(price(n));
         };
-        cases.push(Case::kernel("American price", on, n, run));
+        cases.push(Case::kernel("American price", on, n, run).cost(on, peak::AMERICAN_PRICE));
         let run = move |n| {
             black_box(american::greeks(&book.first(n), Scheme::STANDARD, on));
         };
-        cases.push(Case::kernel("American Greeks", on, n, run));
+        cases.push(Case::kernel("American Greeks", on, n, run).cost(on, peak::AMERICAN_GREEKS));
         let prices = price(n);
         let run = move |n: usize| {
             let found: Vec<f64> = prices
-                .par_chunks(64)
-                .zip(book.list[..n].par_chunks(64))
+                .par_chunks(256)
+                .zip(book.list[..n].par_chunks(256))
                 .flat_map_iter(|(prices, options)| american::implied_volatilities(prices, options, on))
                 .map(|(volatility, _)| volatility)
                 .collect();

@@ -23,6 +23,16 @@ pub(super) const IMPLIED_VOLATILITY: Cost = Cost {
     divisions: 39.0,
 };
 
+/// Counted by a vector of one lane that counts its operations, a mean over the options of a book.
+pub(super) const AMERICAN_PRICE: Cost = Cost {
+    operations: 165_628.0,
+    divisions: 1_937.0,
+};
+pub(super) const AMERICAN_GREEKS: Cost = Cost {
+    operations: 485_456.0,
+    divisions: 4_818.0,
+};
+
 /// Operations and divisions per second on one thread, counted per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Peak {

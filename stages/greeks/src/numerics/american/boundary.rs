@@ -4,8 +4,8 @@ use super::quadrature::Quadrature;
 use stages_numerics::simd::F64Vector;
 use stages_numerics::special::fused::{exp_clamped as exp, log_normal as log, normals};
 
-/// The number of lanes of the widest vector.
-pub(super) const LANES: usize = 8;
+/// The number of lanes of the widest vector, a pair of AVX-512's.
+pub(super) const LANES: usize = 16;
 
 /// A vector of American puts with a strike of 1, in units in which the time to maturity is 1.
 #[derive(Clone, Copy, Debug)]

@@ -29,6 +29,7 @@
 mod boundary;
 pub mod grid;
 mod implied;
+mod pair;
 mod premium;
 mod price;
 mod quadrature;

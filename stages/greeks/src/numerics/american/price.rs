@@ -295,8 +295,20 @@ fn solve_some(
     if which.is_empty() {
         return;
     }
-    let likeness = |i: usize| (puts[i][2] - puts[i][1]) / puts[i][3];
-    which.sort_by(|&a, &b| likeness(a).total_cmp(&likeness(b)).then(a.cmp(&b)));
+    // The steps of Newton's method depend on how far the boundary starts from the strike, in deviations.
+    let likeness = |i: usize| {
+        let [_, rate, dividend_yield, deviation] = puts[i];
+        let far = if dividend_yield > rate {
+            log_ratio(rate, dividend_yield)
+        } else {
+            0.0
+        };
+        (far / deviation, rate / (deviation * deviation))
+    };
+    which.sort_by(|&a, &b| {
+        let (a, b) = (likeness(a), likeness(b));
+        a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))
+    });
     let sorted: Vec<[f64; 4]> = which.iter().map(|&i| puts[i]).collect();
     let mut solutions = vec![Solution::default(); which.len()];
     solver.solve(&sorted, want, &mut solutions);

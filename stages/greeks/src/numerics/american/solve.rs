@@ -1,6 +1,7 @@
 //! Solves normalised puts, a vector of puts at a time.
 
 use super::boundary::{Boundary, CONVERGED, LANES, Puts, Start};
+use super::pair::Pair;
 use super::premium::{Values, values};
 use super::quadrature::Quadrature;
 use stages_numerics::dispatch::{InstructionSet, Kernel};
@@ -72,32 +73,52 @@ pub(super) enum Want {
 
 /// Solves puts on one thread, as many at a time as a vector has lanes.
 pub(super) struct Solver<'a> {
-    vectors: Box<dyn Solve + 'a>,
+    /// From the widest on.
+    vectors: Vec<Box<dyn Solve + 'a>>,
 }
 
 /// Hides the vector type of [`Vectors`].
 trait Solve {
+    fn width(&self) -> usize;
     fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]);
 }
 
 impl<'a> Solver<'a> {
     /// A solver with the vectors of an instruction set.
     pub(super) fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
-        let vectors: Box<dyn Solve> = match instructions {
+        /// Pairs of vectors like `zero`, and single ones.
+        fn both<'a, V: F64Vector + 'a>(
+            zero: V,
+            quadrature: &'a Quadrature,
+            far_start: f64,
+        ) -> Vec<Box<dyn Solve + 'a>> {
+            let pairs = Vectors::new(Pair(zero, zero), quadrature, far_start);
+            vec![Box::new(pairs), Box::new(Vectors::new(zero, quadrature, far_start))]
+        }
+        let vectors: Vec<Box<dyn Solve>> = match instructions {
             #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx512(token) => {
-                Box::new(Vectors::new(Avx512::zero(token), quadrature, far_start))
+            InstructionSet::Avx512(token) => both(Avx512::zero(token), quadrature, far_start),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2(token) => both(Avx2::zero(token), quadrature, far_start),
+            InstructionSet::Portable => {
+                vec![Box::new(Vectors::new(Portable::default(), quadrature, far_start))]
             }
-            #[cfg(target_arch = "x86_64")]
-            InstructionSet::Avx2(token) => Box::new(Vectors::new(Avx2::zero(token), quadrature, far_start)),
-            InstructionSet::Portable => Box::new(Vectors::new(Portable::default(), quadrature, far_start)),
         };
         Self { vectors }
     }
 
-    /// Solves puts into `out`, in order.
-    pub(super) fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
-        self.vectors.solve(puts, want, out);
+    /// Solves puts into `out`, in order: the last few in the narrowest vector that holds them.
+    pub(super) fn solve(&mut self, mut puts: &[[f64; 4]], want: Want, mut out: &mut [Solution]) {
+        for i in 0..self.vectors.len() {
+            let narrower = self.vectors.get(i + 1).map_or(0, |vectors| vectors.width());
+            let vectors = &mut self.vectors[i];
+            let left = puts.len() % vectors.width();
+            let here = if left > narrower { puts.len() } else { puts.len() - left };
+            let (now, later) = puts.split_at(here);
+            let (out_now, out_later) = std::mem::take(&mut out).split_at_mut(here);
+            vectors.solve(now, want, out_now);
+            (puts, out) = (later, out_later);
+        }
     }
 }
 
@@ -112,6 +133,10 @@ struct Vectors<'a, V> {
 }
 
 impl<V: F64Vector> Solve for Vectors<'_, V> {
+    fn width(&self) -> usize {
+        V::WIDTH
+    }
+
     fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
         for (puts, out) in puts.chunks(V::WIDTH).zip(out.chunks_mut(V::WIDTH)) {
             self.solve_vector(&gather(puts), want, out);

@@ -126,7 +126,7 @@ fn american_volatilities(
     terms: &[Terms],
     config: &ImpliedVolatilityConfig,
 ) -> (Vec<f64>, Vec<u8>) {
-    const CHUNK: usize = 64;
+    const CHUNK: usize = 256;
     let contract = |i: usize, terms: &Terms| {
         let rate = -log(terms.discount) / terms.years;
         let dividend_yield = rate - log_ratio(terms.forward, quotes.spots[i]) / terms.years;
