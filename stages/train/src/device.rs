@@ -70,7 +70,7 @@ pub(crate) fn fastest(
         let mut algorithm = make()?;
         let env = TableEnv::new(spec, algorithm.common().training.n_envs);
         let rollout = algorithm.common().rollout() as f64;
-        match seconds_per_update(&mut *algorithm, env, model) {
+        match rayon::scope(|_| seconds_per_update(&mut *algorithm, env, model)) {
             Ok((seconds, model)) => {
                 context.log(format!(
                     "device: {device} would train at {:.0} steps/s",

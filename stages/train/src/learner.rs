@@ -19,7 +19,7 @@ use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
 use std::path::Path;
 
 /// An algorithm that learns from rollouts, or from a replay buffer.
-pub(crate) trait Algorithm {
+pub(crate) trait Algorithm: Send {
     /// The settings that every algorithm has.
     fn common(&self) -> &Common;
 

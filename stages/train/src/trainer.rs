@@ -53,7 +53,13 @@ pub(crate) struct Job<'a> {
 }
 
 /// Trains a policy. A training that is cancelled or diverges leaves a checkpoint.
-pub(crate) fn train(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Trained, StageError> {
+pub(crate) fn train(algorithm: &mut dyn Algorithm, job: Job) -> Result<Trained, StageError> {
+    // On a thread of the pool: from outside, each of an update's parallel loops would be sent to the pool,
+    // and waited for asleep.
+    rayon::scope(|_| train_here(algorithm, job))
+}
+
+fn train_here(algorithm: &mut dyn Algorithm, mut job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut validation = job.validation.take();
     let stored = job.stored.take();

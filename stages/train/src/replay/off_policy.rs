@@ -22,7 +22,7 @@ const BATCH: u64 = u64::from_le_bytes(*b"batch\0\0\0");
 /// An algorithm that learns from a replay buffer, with the settings of its own.
 pub(crate) trait OffPolicy: Clone + Send + Sync + 'static {
     /// The networks, with the parameters of the train state, and their buffers.
-    type Networks;
+    type Networks: Send;
 
     /// True if steps depend on the length of the training in more than the learning rate.
     fn depends_on_total(&self) -> bool {

@@ -8,9 +8,11 @@ use crate::replay::off_policy::{FromReplay, OffPolicy};
 use crate::replay::settings::OffPolicySettings;
 use crate::train_state::TrainState;
 use crate::{Dqn, DqnConfig, Sac, SacConfig, Td3, Td3Config};
+use stages_core::StageEvent;
 use stages_core::error::Cause;
 use stages_numerics::random::Random;
 use stages_policy::{ActorModel, Architecture, Device, Model};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub(super) fn config<C: serde::de::DeserializeOwned>(
     total_timesteps: u64,
@@ -48,6 +50,30 @@ fn small_dqn() -> serde_json::Value {
             "exploration_final_eps": 0.3, "double_q": true,
         "prioritized_replay": true, "prioritized_replay_beta0": 1, "target_update_interval": 50,
     })
+}
+
+/// The number of events from a thread of a pool, and from another.
+#[derive(Debug, Default)]
+struct Threads([AtomicUsize; 2]);
+
+impl EventSink for Threads {
+    fn emit(&self, _: StageEvent) {
+        let of_pool = rayon::current_thread_index().is_some();
+        self.0[usize::from(!of_pool)].fetch_add(1, Relaxed);
+    }
+}
+
+/// Parallel loops that begin outside of the pool are sent to it one by one, several in each gradient step.
+#[test]
+fn updates_run_on_a_thread_of_the_pool() {
+    let home = tempfile::tempdir().unwrap();
+    let events = Arc::new(Threads::default());
+    let mut context = context_with(home.path(), events.clone(), CancelToken::default());
+    connect(&mut context, "Pendulum-v1");
+    assert!(rayon::current_thread_index().is_none());
+    Sac.run(&small_sac(200), &context).unwrap();
+    let [of_pool, others] = &events.0;
+    assert!(of_pool.load(Relaxed) > 10 && others.load(Relaxed) < 3, "{events:?}");
 }
 
 /// Random torques earn about -1200, the best policies about -150.
