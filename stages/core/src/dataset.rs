@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::port::PortType;
 use crate::table;
 use crate::visible::visible_line;
-use arrow_array::{Array as _, RecordBatch};
+use arrow_array::{Array as _, RecordBatch, StringArray};
 use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store, check_path};
 use datasets::schema::SNAPSHOT;
 use datasets::{Date, DateRange};
@@ -241,14 +241,35 @@ impl Partition {
 /// The symbols of a table sorted by symbol, each with the range of its rows.
 pub fn symbol_rows(batch: &RecordBatch) -> Result<Vec<(&str, Range<usize>)>, StageError> {
     let symbols = table::texts(batch, "symbol")?;
-    let mut runs: Vec<(&str, Range<usize>)> = Vec::new();
-    for i in 0..symbols.len() {
-        match runs.last_mut() {
-            Some((last, rows)) if *last == symbols.value(i) => rows.end = i + 1,
-            _ => runs.push((symbols.value(i), i..i + 1)),
-        }
+    let mut runs = Vec::new();
+    let mut start = 0;
+    while start < symbols.len() {
+        let end = run_end(symbols, start);
+        runs.push((symbols.value(start), start..end));
+        start = end;
     }
     Ok(runs)
+}
+
+/// The end of the rows from `start` on that have the same text. Blocks of rows are compared with the rows
+/// before them at once.
+fn run_end(texts: &StringArray, start: usize) -> usize {
+    const ROWS: usize = 64;
+    let (offsets, bytes) = (texts.value_offsets(), texts.value_data());
+    let length = offsets[start + 1] - offsets[start];
+    let mut end = start + 1;
+    while let Some(block) = offsets.get(end..=end + ROWS) {
+        let differ = (0..ROWS).fold(0, |differ, i| differ | (block[i + 1] - block[i] - length));
+        let (from, to) = (block[0] as usize, block[ROWS] as usize);
+        if differ != 0 || bytes[from..to] != bytes[from - length as usize..to - length as usize] {
+            break;
+        }
+        end += ROWS;
+    }
+    while end < texts.len() && texts.value(end) == texts.value(start) {
+        end += 1;
+    }
+    end
 }
 
 /// A data set opened for reading.
@@ -459,4 +480,41 @@ fn cuts<'s>(rows: usize, period: Period, of: impl Fn(usize) -> (&'s str, Date)) 
 pub(crate) fn put(store: &Store, key: PartitionKey, batch: &RecordBatch) -> Result<Partition, StageError> {
     let blob = store.put(&table::to_parquet(batch)?)?;
     Ok(Partition { key, blob })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::ArrayRef;
+    use std::sync::Arc;
+
+    #[test]
+    fn symbols_end_where_the_text_changes() {
+        // Runs around the length of a block, neighbours of the same and of another length, and no text.
+        let runs = [
+            ("", 70),
+            ("A", 1),
+            ("AA", 130),
+            ("AB", 64),
+            ("B", 65),
+            ("BBB", 200),
+            ("BBC", 63),
+            ("C", 2),
+        ];
+        let rows = runs
+            .iter()
+            .flat_map(|(symbol, rows)| std::iter::repeat_n(*symbol, *rows));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(rows));
+        let table = RecordBatch::try_from_iter([("symbol", texts)]).unwrap();
+        for start in [0, 1, 69, 70, 300] {
+            let part = table.slice(start, table.num_rows() - start);
+            let texts = table::texts(&part, "symbol").unwrap();
+            let same = |a, b| texts.value(a) == texts.value(b);
+            let expected: Vec<(&str, Range<usize>)> = table::runs(0..part.num_rows(), same)
+                .into_iter()
+                .map(|rows| (texts.value(rows.start), rows))
+                .collect();
+            assert_eq!(symbol_rows(&part).unwrap(), expected, "from row {start}");
+        }
+    }
 }
