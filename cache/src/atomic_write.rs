@@ -27,6 +27,18 @@ pub(crate) struct TempFile {
     _owner: Option<Arc<Owner>>,
 }
 
+/// The bytes of a `write`. The page cache takes a longer one in longer folios, and a kernel whose memory is
+/// fragmented moves other pages for them: 111 MB in files of 3.6 MB took 41 ms of CPU on ext4 in these pieces,
+/// and 106 ms in one piece a file (Linux 6.18).
+const PIECE: usize = 32 << 10;
+
+impl TempFile {
+    /// Writes all of `bytes` behind what is written.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        bytes.chunks(PIECE).try_for_each(|piece| self.file.write_all(piece))
+    }
+}
+
 impl Deref for TempFile {
     type Target = NamedTempFile;
 

@@ -22,8 +22,8 @@ impl Write for BlobWriter {
             self.flush()?;
         }
         if bytes.len() >= CHUNK {
-            let (file, hasher) = (self.file.as_file_mut(), &mut self.hasher);
-            rayon::join(|| file.write_all(bytes), || update(hasher, bytes)).0?;
+            let (file, hasher) = (&mut self.file, &mut self.hasher);
+            rayon::join(|| file.append(bytes), || update(hasher, bytes)).0?;
         } else {
             self.buffer.extend_from_slice(bytes);
         }
@@ -32,7 +32,7 @@ impl Write for BlobWriter {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.buffer)?;
+        self.file.append(&self.buffer)?;
         update(&mut self.hasher, &self.buffer);
         self.buffer.clear();
         Ok(())

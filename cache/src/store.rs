@@ -15,7 +15,6 @@ use crate::upstream::Upstream;
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::fs::{File, Metadata};
-use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -150,7 +149,7 @@ impl Store {
             return Ok(blob);
         }
         let mut file = temp_file(self.root())?;
-        file.write_all(bytes).map_err(Error::io("write", file.path()))?;
+        file.append(bytes).map_err(Error::io("write", file.path()))?;
         self.persist_blob(file, blob)?;
         Ok(blob)
     }
