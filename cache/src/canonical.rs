@@ -1,25 +1,51 @@
 //! Canonical JSON: the unique form of a value that is hashed.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// Serialises `value` to JSON with sorted keys, no white space, and numbers in the shortest form that parses
 /// to the same value.
 pub fn canonical_json(value: &Value) -> String {
-    sorted(value).to_string()
+    let mut text = Vec::new();
+    write(value, &mut text);
+    // JSON is UTF-8.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Sorts the keys of all maps: their order depends on a feature of serde_json that any dependency may enable.
-fn sorted(value: &Value) -> Value {
+fn write(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
-            let sorted = entries.into_iter().map(|(key, value)| (key.clone(), sorted(value)));
-            Value::Object(sorted.collect())
+            text.push(b'{');
+            for (i, (key, value)) in entries.into_iter().enumerate() {
+                if i > 0 {
+                    text.push(b',');
+                }
+                scalar(key, text);
+                text.push(b':');
+                write(value, text);
+            }
+            text.push(b'}');
         }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        scalar => scalar.clone(),
+        Value::Array(items) => {
+            text.push(b'[');
+            for (i, item) in items.iter().enumerate() {
+                if i > 0 {
+                    text.push(b',');
+                }
+                write(item, text);
+            }
+            text.push(b']');
+        }
+        other => scalar(other, text),
     }
+}
+
+fn scalar(value: &impl Serialize, text: &mut Vec<u8>) {
+    // Writing to memory cannot fail.
+    let _ = serde_json::to_writer(text, value);
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@
 
 use crate::atomic_write::{self, TempFile};
 use crate::error::{Error, Result};
-use crate::regular_file::{Opened, open_own};
+use crate::regular_file::{Opened, open_own, read_opened};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::Metadata;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// The contents of a checksummed file.
@@ -81,14 +81,11 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Checksummed<Vec<u8>>> {
 
 /// Reads a file without checking its contents. Anything but a regular file counts as damaged.
 fn contents(path: &Path) -> Result<Checksummed<Vec<u8>>> {
-    let (mut file, meta) = match open_own(path)? {
-        Opened::Absent => return Ok(Checksummed::Absent),
-        Opened::Foreign(meta) => return Ok(Checksummed::Damaged(meta)),
-        Opened::Regular(file, meta) => (file, meta),
-    };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    Ok(Checksummed::Intact(bytes, meta))
+    Ok(match open_own(path)? {
+        Opened::Absent => Checksummed::Absent,
+        Opened::Foreign(meta) => Checksummed::Damaged(meta),
+        Opened::Regular(file, meta) => Checksummed::Intact(read_opened(path, file, &meta)?, meta),
+    })
 }
 
 /// Reads and checks the output of [`write`].

@@ -102,12 +102,18 @@ pub(crate) fn open_own(path: &Path) -> Result<Opened> {
 
 /// Reads a small file of the store; `None` when it does not exist, or is not a regular file.
 pub(crate) fn read_own(path: &Path) -> Result<Option<Vec<u8>>> {
-    let Opened::Regular(mut file, _) = open_own(path)? else {
+    let Opened::Regular(file, meta) = open_own(path)? else {
         return Ok(None);
     };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    Ok(Some(bytes))
+    read_opened(path, file, &meta).map(Some)
+}
+
+/// Reads a file of the store whose length is known, with one system call.
+pub(crate) fn read_opened(path: &Path, file: File, meta: &Metadata) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(meta.len()).unwrap_or(0));
+    let read = file.take(meta.len()).read_to_end(&mut bytes);
+    read.map_err(Error::io("read", path))?;
+    Ok(bytes)
 }
 
 fn not_regular(meta: &Metadata) -> io::Error {
