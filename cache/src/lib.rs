@@ -103,6 +103,7 @@ pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
 pub use error::{Error, Result};
 pub use fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
 pub use gc::{GcPlan, GcReport};
+pub use listing::remove_tree;
 pub use lock::{ActionLock, StoreGuard};
 pub use partial_blob::PartialBlob;
 pub use plain_text::plain_text;

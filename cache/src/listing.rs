@@ -56,7 +56,10 @@ pub(crate) fn size_and_age(path: &Path, meta: &Metadata) -> Result<(u64, SystemT
 }
 
 /// Removes a directory tree, even where a program removed its owner's write permission.
-pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn remove_tree(path: &Path) -> io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
             make_writable(path)?;

@@ -5,7 +5,7 @@
 //! | `/usr`, `/bin`, `/sbin`, `/lib*`, `/etc`, `/nix/store`, `/gnu/store` | the system's own, as far as they exist | no |
 //! | the `visible` files and directories of tools | at their own paths | no |
 //! | `/stage/needs`, `/stage/tools` | inputs; links to tools | no |
-//! | `/stage` otherwise, `/tmp` | directories of the stage, removed after it | yes |
+//! | `/stage` otherwise, `/tmp` | directories of the stage, emptied after it | yes |
 //! | `/dev` | `null`, `zero`, `full`, `random`, `urandom`, a private `shm` | devices and `shm` |
 //! | `/proc` | the processes of the sandbox | |
 

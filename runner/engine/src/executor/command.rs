@@ -22,6 +22,7 @@ use stages_core::error::Cause;
 use stages_core::{StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The environment variable with which tests disable namespaces.
@@ -57,7 +58,7 @@ impl Run<'_> {
                 hint: Some("`isolation: none` in `config.yaml` accepts that".to_owned()),
             });
         }
-        let dir = StageDir::new(self.store, isolated)?;
+        let dir = StageDir::new(self.store, isolated, &self.sandbox.emptied)?;
         let work = dir.host("work");
         for source in self.files {
             let to = work.join(&source.name);
@@ -99,6 +100,7 @@ impl Run<'_> {
         self.check_end(&ended, &dir, isolated)?;
         let outputs = self.take_in_outputs(calling.as_ref(), &dir, isolated)?;
         let log = self.store_log()?;
+        self.sandbox.emptied.put(dir);
         Ok(Done {
             outputs,
             log,
@@ -153,9 +155,6 @@ impl Run<'_> {
         inputs: &mut InputFiles,
         dir: &StageDir,
     ) -> Result<BTreeMap<&str, Vec<PathBuf>>, StageError> {
-        if self.command.container.is_some() || self.command.python.is_some() || !self.inputs.is_empty() {
-            dir.create("needs")?;
-        }
         let mut needs = BTreeMap::new();
         for (port, artifacts) in self.inputs {
             let base = dir.host("needs").join(port);
@@ -268,17 +267,18 @@ impl Run<'_> {
         Ok(outputs)
     }
 
-    /// Stores the program's log, and removes the log file.
+    /// Stores the program's log, if it wrote anything, and removes the log file.
     fn store_log(&self) -> Result<Option<BlobRef>, StageError> {
-        let mut file = File::open(self.log).map_err(failed("read", self.log))?;
-        let mut log = None;
-        if file.metadata().map_err(failed("read", self.log))?.len() > 0 {
-            let mut writer = self.store.writer()?;
-            read_pieces(&mut file, self.log, &|| self.stop(), |bytes| Ok(writer.put(bytes)?))?;
-            log = Some(writer.finish()?);
-        }
+        let mut file = match File::open(self.log) {
+            // The program wrote nothing.
+            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed("read", self.log))?,
+        };
+        let mut writer = self.store.writer()?;
+        read_pieces(&mut file, self.log, &|| self.stop(), |bytes| Ok(writer.put(bytes)?))?;
+        let log = writer.finish()?;
         let _ = fs::remove_file(self.log);
-        Ok(log)
+        Ok(Some(log))
     }
 
     /// Fetches blobs that are not in the local store from the remote store.

@@ -1,5 +1,6 @@
 //! The sandbox of an executor: its server, and the isolation that it can provide.
 
+use super::stage_dir::Emptied;
 use cache::Store;
 use runner_pipeline::Isolation;
 use runner_sandbox::{Client, Isolated, Probed, Running, Spec};
@@ -17,6 +18,8 @@ pub(crate) struct Sandbox {
     probed: OnceLock<Probed>,
     /// True once the reason for the missing isolation has been asked for.
     is_said: AtomicBool,
+    /// The emptied directories of its programs.
+    pub(super) emptied: Emptied,
 }
 
 impl Sandbox {
@@ -27,6 +30,7 @@ impl Sandbox {
             client: OnceLock::new(),
             probed: OnceLock::new(),
             is_said: AtomicBool::new(false),
+            emptied: Emptied::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The first half of the size limit is written to the file as it arrives; the second half of the file is a
 //! ring, in which the newest bytes replace the oldest. Neither memory nor disk usage grows with the output,
-//! and both its head and its tail are kept.
+//! and both its head and its tail are kept. Without output there is no file.
 
 use super::secrets::Masker;
 use cache::shared;
@@ -40,7 +40,7 @@ impl LogWriter {
         limit: u64,
         mut masker: Option<Masker>,
     ) -> io::Result<(Self, io::PipeWriter)> {
-        let mut ring = Ring::new(path, limit)?;
+        let mut ring = Ring::new(path, limit);
         let (mut from, to) = io::pipe()?;
         let over = Arc::new(AtomicBool::new(false));
         let last_line = Arc::new(Mutex::new(None));
@@ -157,8 +157,9 @@ fn shown(line: &[u8]) -> Option<String> {
 
 /// A file of bounded size.
 struct Ring {
-    file: File,
     path: PathBuf,
+    /// The file, once there is output.
+    file: Option<io::Result<File>>,
     /// The size of each half, in bytes.
     half: u64,
     /// The number of bytes written so far.
@@ -166,7 +167,18 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(path: &Path, limit: u64) -> io::Result<Self> {
+    fn new(path: &Path, limit: u64) -> Self {
+        // An earlier attempt may have left one.
+        let _ = fs::remove_file(path);
+        Self {
+            path: path.to_owned(),
+            file: None,
+            half: (limit / 2).max(1),
+            total: 0,
+        }
+    }
+
+    fn create(path: &Path) -> io::Result<File> {
         let open = || {
             File::options()
                 .read(true)
@@ -175,37 +187,38 @@ impl Ring {
                 .truncate(true)
                 .open(path)
         };
-        let file = match (open(), path.parent()) {
+        match (open(), path.parent()) {
             (Err(err), Some(parent)) if err.kind() == io::ErrorKind::NotFound => {
                 shared::create_dir_all(parent)?;
-                open()?
+                open()
             }
-            (opened, _) => opened?,
-        };
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-            half: (limit / 2).max(1),
-            total: 0,
-        })
+            (opened, _) => opened,
+        }
     }
 
     /// Writes bytes. A full disk loses lines of the log; the program continues.
     fn write(&mut self, mut bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let file = self.file.get_or_insert_with(|| Self::create(&self.path));
         while !bytes.is_empty() {
             let (at, room) = match self.total.checked_sub(self.half) {
                 None => (self.total, self.half - self.total),
                 Some(over) => (self.half + over % self.half, self.half - over % self.half),
             };
             let count = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-            let _ = self.file.write_all_at(&bytes[..count], at);
+            let _ = file.as_ref().map(|file| file.write_all_at(&bytes[..count], at));
             self.total += count as u64;
             bytes = &bytes[count..];
         }
     }
 
     /// Puts the tail in order, after a line that states how much is missing.
-    fn finish(mut self) -> io::Result<()> {
+    fn finish(self) -> io::Result<()> {
+        let Some(mut file) = self.file.transpose()? else {
+            return Ok(());
+        };
         let omitted = self.total.saturating_sub(2 * self.half);
         if omitted == 0 {
             return Ok(());
@@ -217,8 +230,8 @@ impl Ring {
         // The ring's oldest byte is where the next one would have been written.
         let oldest = self.half + omitted % self.half;
         let mut copy = |from: u64, to: u64, ordered: &mut File| -> io::Result<()> {
-            self.file.seek(SeekFrom::Start(from))?;
-            io::copy(&mut (&self.file).take(to - from), ordered).map(|_| ())
+            file.seek(SeekFrom::Start(from))?;
+            io::copy(&mut (&file).take(to - from), ordered).map(|_| ())
         };
         copy(0, self.half, &mut ordered)?;
         ordered.write_all(format!("\n[{omitted} bytes omitted]\n").as_bytes())?;
@@ -252,7 +265,8 @@ mod tests {
         }
         drop(to);
         writer.finish().unwrap();
-        fs::read(path).unwrap()
+        assert_eq!(path.exists(), pieces.iter().any(|piece| !piece.is_empty()));
+        fs::read(path).unwrap_or_default()
     }
 
     #[test]

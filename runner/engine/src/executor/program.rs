@@ -14,6 +14,7 @@ use runner_sandbox::{Isolated, Spec, Surroundings};
 use stages_core::StageError;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
@@ -238,7 +239,11 @@ impl Running<'_> {
         const SHORT: u64 = 64 << 10;
         let path = self.dir.beside("version");
         self.wait_with(spec, &path, SHORT, None)?;
-        let text = log::tail(&path, SHORT + 100).map_err(failed("read", &path))?;
+        let text = match log::tail(&path, SHORT + 100) {
+            // It printed nothing.
+            Err(err) if err.kind() == ErrorKind::NotFound => Vec::new(),
+            text => text.map_err(failed("read", &path))?,
+        };
         let text = String::from_utf8_lossy(&text);
         Ok(text.lines().next().unwrap_or_default().to_owned())
     }
