@@ -12,7 +12,7 @@ use cache::shared;
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ impl AllMarks {
         }
         let kept = self.of.iter().filter(|(_, marks)| marks.kept);
         let kept: Vec<String> = kept.map(|(id, _)| id.clone()).collect();
-        match kept.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
+        let known: HashSet<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+        match kept.iter().find(|id| !known.contains(id.as_str())) {
             Some(id) => Err(
                 Failure::machine(format!("run {id} is kept, but its events cannot be read")).hint(format!(
                     "nothing was removed; `runner runs unkeep {id}` removes its protection"

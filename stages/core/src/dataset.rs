@@ -229,6 +229,7 @@ impl Partition {
         match &self.key.symbols {
             Symbols::One(one) if one == symbol => self.read(store).map(Some),
             Symbols::One(_) => Ok(None),
+            Symbols::Several { first, last } if symbol < first.as_str() || symbol > last.as_str() => Ok(None),
             Symbols::Several { .. } => {
                 let batch = self.read(store)?;
                 let rows = symbol_rows(&batch)?.into_iter().find(|(other, _)| *other == symbol);

@@ -8,7 +8,7 @@ use runner_engine::{Failure, text};
 use runner_history::{AllMarks, Run, StageRun, removable, remove, size};
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -40,13 +40,14 @@ impl Keep {
             .filter(|(i, run)| self.keeps(run, runs.len() - 1 - i, now))
             .map(|(_, run)| run)
             .collect();
+        let by_id: HashMap<&str, &Run> = runs.iter().map(|run| (run.id.as_str(), run)).collect();
         let mut keys = self.actions.clone();
         let mut stages: Vec<&StageRun> = kept.iter().flat_map(|run| &run.stages).collect();
         while let Some(stage) = stages.pop() {
             let is_new = stage.key.is_none_or(|key| keys.insert(key));
             if is_new {
                 let needs = stage.needs.values().flatten();
-                stages.extend(needs.filter_map(|need| earlier_stage(runs, need)));
+                stages.extend(needs.filter_map(|need| earlier_stage(&by_id, need)));
             }
         }
         (kept.iter().map(|run| run.id.clone()).collect(), keys)
@@ -54,9 +55,9 @@ impl Keep {
 }
 
 /// The stage of an earlier run that a need names as `RUN/STAGE.OUTPUT`.
-fn earlier_stage<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
+fn earlier_stage<'r>(runs: &HashMap<&str, &'r Run>, need: &str) -> Option<&'r StageRun> {
     let (run, output) = need.split_once('/')?;
-    let run = runs.iter().find(|other| other.id == run)?;
+    let run = runs.get(run).copied()?;
     let made = |stage: &&StageRun| output.strip_prefix(&stage.id).is_some_and(|rest| rest.starts_with('.'));
     run.stages.iter().find(made)
 }
@@ -156,7 +157,8 @@ pub(super) fn gc(
     dry_run: bool,
     as_json: bool,
 ) -> Result<String, Failure> {
-    if let Some(unknown) = keep.runs.iter().find(|id| runs.iter().all(|run| run.id != **id)) {
+    let known: HashSet<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    if let Some(unknown) = keep.runs.iter().find(|id| !known.contains(id.as_str())) {
         return Err(Failure::usage(format!("there is no run `{unknown}`"))
             .hint("nothing was removed; `runner runs` lists the runs"));
     }

@@ -11,6 +11,13 @@ use std::collections::HashMap;
 /// pipeline.
 type Agreed<'p> = (Vec<(&'p str, &'p str)>, Vec<(&'p str, &'p Value)>);
 
+/// The further value in which the points of a group agree: their run, or else their configuration.
+#[derive(PartialEq, Eq, Hash)]
+enum Agreement<'p> {
+    Run(&'p str),
+    Configuration(Vec<(&'p str, String)>),
+}
+
 /// A group, with the first point of each repetition.
 #[derive(Default)]
 struct Members<'p> {
@@ -24,21 +31,34 @@ pub(super) fn groups(points: &[Point], repeats: &Repeats) -> Vec<Group> {
     if repeats.names().is_empty() {
         return (0..points.len()).map(|i| Group { points: vec![i] }).collect();
     }
+    let values = repeats.values(points);
     let mut groups: Vec<Members<'_>> = Vec::new();
-    let mut alike: HashMap<Agreed<'_>, Vec<usize>> = HashMap::new();
+    // The groups by their first points.
+    let mut alike: HashMap<(Agreed<'_>, Agreement<'_>), Vec<usize>> = HashMap::new();
     for (i, point) in points.iter().enumerate() {
-        let candidates = alike.entry(agreed(point, repeats)).or_default();
         let repetition = repeats.of(point);
-        let takes = |&&at: &&usize| {
+        let takes = |&at: &usize| {
             let group: &Members<'_> = &groups[at];
             let apart = |&same: &usize| same_actions(&points[same], point);
-            repeats.unite(&points[group.points[0]], point)
-                && group.repetitions.get(&repetition).is_none_or(apart)
+            group.repetitions.get(&repetition).is_none_or(apart)
+                && repeats.unite(&points[group.points[0]], point)
         };
-        let at = candidates.iter().find(takes).copied().unwrap_or(groups.len());
+        let agreements = || {
+            [
+                Agreement::Run(&point.run),
+                Agreement::Configuration(repeats.configuration(point, &values)),
+            ]
+            .map(|also| (agreed(point, repeats), also))
+        };
+        let candidates = agreements().map(|agreement| alike.get(&agreement));
+        let first = |candidates: &Vec<usize>| candidates.iter().copied().find(&takes);
+        let found = candidates.into_iter().flatten().filter_map(first).min();
+        let at = found.unwrap_or(groups.len());
         if at == groups.len() {
             groups.push(Members::default());
-            candidates.push(at);
+            for agreement in agreements() {
+                alike.entry(agreement).or_default().push(at);
+            }
         }
         groups[at].points.push(i);
         groups[at].repetitions.entry(repetition).or_insert(i);

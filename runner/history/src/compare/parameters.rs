@@ -1,7 +1,7 @@
 //! Parameters that differ, and those that differ only as a consequence of others.
 
 use super::point::{Point, spell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The parameters that distinguish repetitions.
 #[derive(Clone, Debug)]
@@ -35,6 +35,32 @@ impl Repeats {
         ours.map(|(name, value)| (name.as_str(), spell(value))).collect()
     }
 
+    /// The values of the repetition parameters at any of the points.
+    pub(super) fn values(&self, points: &[Point]) -> HashSet<String> {
+        let all = points.iter().flat_map(|point| &point.parameters);
+        let ours = all.filter(|(name, _)| self.has(name));
+        ours.map(|(_, value)| spell(value)).collect()
+    }
+
+    /// The configuration of a point without the words in which it may differ from that of a point of another
+    /// run that [`unite`](Self::unite) unites it with: those that have one of `values` in them.
+    pub(super) fn configuration<'p>(
+        &self,
+        point: &'p Point,
+        values: &HashSet<String>,
+    ) -> Vec<(&'p str, String)> {
+        let varies =
+            |word: &str| values.contains(word) || words(word, "").iter().any(|w| values.contains(*w));
+        let rest = |value| -> String {
+            let text = spell(value);
+            let words = words(&text, INSIDE).into_iter();
+            words.map(|word| if varies(word) { "\0" } else { word }).collect()
+        };
+        let decides = |name: &str| rank(name) == 2 && !self.has(name);
+        let fields = point.parameters.iter().filter(|(name, _)| decides(name));
+        fields.map(|(name, value)| (name.as_str(), rest(value))).collect()
+    }
+
     /// True if two points are equal in all other parameters.
     pub(super) fn unite(&self, a: &Point, b: &Point) -> bool {
         // Within a run, everything else follows from the axes.
@@ -46,6 +72,9 @@ impl Repeats {
             && a.stage_names() == b.stage_names()
     }
 }
+
+/// The characters besides letters and digits that numbers and paths have.
+const INSIDE: &str = "_.+-/";
 
 /// The sort rank: axes, then parameters of the pipeline, then configuration.
 pub fn rank(name: &str) -> usize {
@@ -72,7 +101,7 @@ fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool 
                 })
             };
             // Whole numbers and paths are compared first; `seed_1.json` is more than one word.
-            alike(&left, &right, "_.+-/", &|left, right| {
+            alike(&left, &right, INSIDE, &|left, right| {
                 explained(left, right) || alike(left, right, "", &explained)
             })
         }
@@ -150,6 +179,8 @@ pub(super) fn all(points: &[Point]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     fn point(run: &str, parameters: Value) -> Point {
@@ -214,10 +245,30 @@ mod tests {
     #[test]
     fn words_cover_the_whole_text() {
         for text in ["", "a", " a", "--x=1.5 'y'", "é~ß"] {
-            assert_eq!(words(text, "_.+-/").concat(), text);
+            assert_eq!(words(text, INSIDE).concat(), text);
             assert_eq!(words(text, "").concat(), text);
         }
-        assert_eq!(words("x=1.5 a_1", "_.+-/"), ["x", "=", "1.5", " ", "a_1"]);
+        assert_eq!(words("x=1.5 a_1", INSIDE), ["x", "=", "1.5", " ", "a_1"]);
         assert_eq!(words("a_1", ""), ["a", "_", "1"]);
+    }
+
+    proptest! {
+        #[test]
+        fn points_that_unite_have_the_same_configuration(
+            seeds in vec(prop_oneof![Just("1"), Just("2"), Just("1.5"), Just("a")], 4),
+            texts in vec("[12a.=-]{0,6}", 4),
+        ) {
+            let of = |i: usize| {
+                json!({ "params.seed": seeds[i], "x.with.seed": texts[3 - i], "x.with.command": texts[i] })
+            };
+            let points: Vec<Point> = (0..4).map(|i| point(&i.to_string(), of(i))).collect();
+            let repeats = Repeats::new(&[], false);
+            let values = repeats.values(&points);
+            for (a, b) in points.iter().flat_map(|a| points.iter().map(move |b| (a, b))) {
+                if repeats.unite(a, b) {
+                    prop_assert_eq!(repeats.configuration(a, &values), repeats.configuration(b, &values));
+                }
+            }
+        }
     }
 }
