@@ -48,12 +48,19 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
 
 /// Reads all runs, oldest first, without metrics, and returns the ids of the unreadable runs with them.
 pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
-    let files: Vec<EventFile> = folders(runs)?
-        .par_iter()
-        .filter_map(|id| EventFile::of(runs, id))
-        .collect();
+    Ok(read_files(runs, files(runs)?))
+}
+
+/// The event logs of all runs, oldest first.
+pub(super) fn files(runs: &Path) -> Result<Vec<EventFile>, Failure> {
+    let folders = folders(runs)?;
+    Ok(folders.par_iter().filter_map(|id| EventFile::of(runs, id)).collect())
+}
+
+/// Reads runs without metrics, and returns the ids of the unreadable runs with them.
+pub(super) fn read_files(runs: &Path, files: Vec<EventFile>) -> (Vec<Run>, Vec<String>) {
     let read = briefs(runs, &files);
-    Ok(apart(files, read))
+    apart(files, read)
 }
 
 /// Reads the last `n` readable runs, oldest first, without metrics, and returns the ids of the unreadable

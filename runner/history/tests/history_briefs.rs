@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use runner_engine::RunStatus;
-use runner_history::{AllMarks, Run, list, load, marks, survey};
+use runner_history::{AllMarks, Library, Question, Run, list, load, marks, survey};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -239,4 +239,41 @@ fn a_copied_run_has_the_name_of_its_directory() {
     fs::rename(runs.join(id(1)), runs.join(id(9))).unwrap();
     let found: Vec<String> = list(&runs).unwrap().into_iter().map(|run| run.id).collect();
     assert_eq!(found, [id(0), id(2), id(9)]);
+}
+
+#[test]
+fn the_first_of_many_are_the_first_of_all() {
+    let (_dir, runs) = history(300);
+    let first = |filter: &str, sort: &str, n: usize, is_newest: bool| {
+        let sort: Vec<String> = sort.split_whitespace().map(str::to_owned).collect();
+        let question = Question::new((!filter.is_empty()).then_some(filter), &sort, &[]).unwrap();
+        let whole = Library::read(&runs, None, &mut |_| {}).unwrap();
+        let all = whole.choose(&question, None).map(|chosen| {
+            let mut ids: Vec<String> = chosen.into_iter().map(|chosen| chosen.run.id.clone()).collect();
+            if is_newest {
+                ids.reverse();
+            }
+            (ids.iter().take(n).cloned().collect::<Vec<_>>(), ids.len())
+        });
+        let some = Library::first(&runs, &question, (n, is_newest), None, &mut |_| {});
+        let some = some.map(|(some, count)| {
+            let ids: Vec<String> = some.all.iter().map(|run| run.id.clone()).collect();
+            (ids, count)
+        });
+        let some = some.map_err(|failure| failure.to_string());
+        assert_eq!(some, all.map_err(|failure| failure.to_string()));
+        some
+    };
+    for is_newest in [false, true] {
+        assert_eq!(first("status = done", "", 3, is_newest).unwrap().1, 300);
+        assert_eq!(first("id ~ k1", "", 3, is_newest).unwrap().1, 100);
+        assert_eq!(first("id ~ none", "", 3, is_newest).unwrap().1, 0);
+    }
+    assert_eq!(first("", "-id", 280, false).unwrap().0[0], id(299));
+    assert_eq!(first("duration > 1", "status id", 5, false).unwrap().0[4], id(4));
+    assert!(
+        first("nothing.here > 1", "", 3, true)
+            .unwrap_err()
+            .contains("nothing.here")
+    );
 }

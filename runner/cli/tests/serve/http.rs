@@ -41,6 +41,11 @@ impl Server {
         Self { child, address, url }
     }
 
+    /// The most memory that it had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        runner_sandbox::peak_memory_of(self.child.id()).unwrap()
+    }
+
     /// The address as a path of a URL.
     pub(crate) fn at(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)

@@ -8,6 +8,8 @@ use runner_testkit::Project;
 use runner_testkit::pipeline;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{self, Write as _};
+use std::net::TcpStream;
 
 pub(crate) const TESTS: &[Test] = &[("ten_thousand_runs_are_listed", ten_thousand_runs_are_listed)];
 
@@ -16,6 +18,9 @@ pub(crate) const RUNS: usize = 10_000;
 
 /// Of the runs of [`history`], every so many-th failed.
 pub(crate) const FAILED: usize = 40;
+
+/// The memory that a server of these runs may need, in bytes.
+const MEMORY: u64 = 100 << 20;
 
 /// A project of one run, whose parameter `n` is -1, and its id; and [`RUNS`] hourly runs before it, whose
 /// parameter `n` counts from 0, with their ids.
@@ -101,4 +106,17 @@ fn ten_thousand_runs_are_listed() {
     );
     let filtered = server.page("/runs?where=status+%3D+done");
     assert_eq!(filtered.matches(" name=\"run\"").count(), 100);
+    let failed = (RUNS - 1) / FAILED + 1;
+    let count = format!("{} runs", RUNS + 1 - failed);
+    assert!(filtered.contains(&count), "{filtered}");
+    // A server that holds all of these runs, or much for each client, needs more than this.
+    let half = |_| {
+        let mut client = TcpStream::connect(&server.address)?;
+        client.write_all(b"GET /runs HTTP/1.1\r\nHost: x\r\n").map(|()| client)
+    };
+    let clients: Vec<io::Result<TcpStream>> = (0..600).map(half).collect();
+    drop(clients);
+    server.page("/runs");
+    let peak = server.peak_memory();
+    assert!(peak < MEMORY, "{peak}");
 }

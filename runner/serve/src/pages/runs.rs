@@ -373,10 +373,6 @@ fn list(site: &Site, wanted: &Wanted) -> Result<Listed, Failure> {
     let question = Question::new(filter, &order, &[])?;
     let page = wanted.page as usize;
     let end = RUNS * (page + 1);
-    // One more tells whether there are older ones.
-    let library = Library::read(&site.runs, question.is_plain().then_some(end + 1), &mut |text| {
-        site.host.warn(text)
-    })?;
     let store = site
         .home
         .join("format")
@@ -384,14 +380,17 @@ fn list(site: &Site, wanted: &Wanted) -> Result<Listed, Failure> {
         .then(|| Store::open(&site.home))
         .transpose()?;
     let store = store.as_ref();
-    let mut chosen: Vec<&Run> = library
-        .choose(&question, store)?
-        .iter()
-        .map(|chosen| chosen.run)
-        .collect();
-    if is_newest {
-        chosen.reverse();
+    let warn = &mut |text: &str| site.host.warn(text);
+    // One more tells whether there are older ones. The members of groups are counted among all runs.
+    let (mut library, count) = match (question.is_plain(), &group) {
+        (true, _) => (Library::read(&site.runs, Some(end + 1), warn)?, 0),
+        (false, None) => Library::first(&site.runs, &question, (end + 1, is_newest), store, warn)?,
+        (false, Some(_)) => Library::first(&site.runs, &question, (usize::MAX, false), store, warn)?,
+    };
+    if question.is_plain() {
+        library.all.reverse();
     }
+    let chosen: Vec<&Run> = library.all.iter().collect();
     let has_more = chosen.len() > end;
     let runs: Vec<&Run> = chosen.iter().copied().skip(RUNS * page).take(RUNS).collect();
     if runs.is_empty() {
@@ -421,7 +420,7 @@ fn list(site: &Site, wanted: &Wanted) -> Result<Listed, Failure> {
     };
     let count = match question.is_plain() {
         true => String::new(),
-        false => format!("<p class=\"dim\">{}</p>\n", text::count(chosen.len(), "run")),
+        false => format!("<p class=\"dim\">{}</p>\n", text::count(count, "run")),
     };
     let html = count
         + &table(wanted, &library, &runs, &keys, &groups, store)
