@@ -21,7 +21,7 @@ INSTALL = Path(__file__).resolve().parent / "install.sh"
 DIST = os.environ.get("RUNNER_TEST_DIST")
 # Each shell that is there.
 SHELLS = [shell for shell in (["dash"], ["bash", "--posix"], ["busybox", "sh"]) if shutil.which(shell[0])]
-QUICK = ["exec", "/usr/local/share/runner/pipelines/rppo_options.yaml", "--profile", "quick", "--quiet"]
+QUICK = ["exec", "/usr/local/share/runner/pipelines/rppo_options.yaml", "--profile", "quick"]
 
 
 def release(folder, architecture=platform.machine()):
@@ -209,7 +209,8 @@ class Built(unittest.TestCase):
         certificates = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
         for file in (Path("/etc/resolv.conf"), certificates):
             shutil.copy(file, root / "etc")
-        self.assertEqual(self.inside(root, "sh", "-c", "command -v cc gcc clang cargo").returncode, 1)
+        compilers = "for name in cc gcc clang cargo; do command -v $name && exit; done; exit 1"
+        self.assertEqual(self.inside(root, "sh", "-c", compilers).returncode, 1)
         self.ok(self.inside(root, "sh", "/dist/install.sh", PREFIX="/usr/local"))
         self.assertIn("evaluation", self.ok(self.inside(root, "runner", *QUICK)))
         # The wheel.
