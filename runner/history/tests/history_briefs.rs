@@ -271,9 +271,5 @@ fn the_first_of_many_are_the_first_of_all() {
     }
     assert_eq!(first("", "-id", 280, false).unwrap().0[0], id(299));
     assert_eq!(first("duration > 1", "status id", 5, false).unwrap().0[4], id(4));
-    assert!(
-        first("nothing.here > 1", "", 3, true)
-            .unwrap_err()
-            .contains("nothing.here")
-    );
+    assert!(first("nothing.here > 1", "", 3, true).is_err());
 }
