@@ -168,7 +168,7 @@ fn golden() {
     );
     assert_eq!(
         [found.0, found.1].map(|digest| digest.short()),
-        ["18bab175ab", "6021dec7ae"]
+        ["469329f37a", "366f2b576e"]
     );
 }
 

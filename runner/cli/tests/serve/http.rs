@@ -1,7 +1,7 @@
 //! A server of a project, and a client of few lines.
 
 use runner_testkit::{Project, runner};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -71,10 +71,18 @@ impl Server {
 
     /// An answer to a request with further headers, which may name another host.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
-        let mut stream = self.open(method, path, headers, body);
+        Self::answer(self.open(method, path, headers, body)).unwrap()
+    }
+
+    /// True if the server answers a request for a page with it.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        Self::answer(self.open("GET", path, &[], "")).is_ok_and(|answer| answer.status == 200)
+    }
+
+    fn answer(mut stream: TcpStream) -> io::Result<Answer> {
         let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        Answer::read(&String::from_utf8_lossy(&bytes))
+        stream.read_to_end(&mut bytes)?;
+        Ok(Answer::read(&String::from_utf8_lossy(&bytes)))
     }
 
     fn open(&self, method: &str, path: &str, headers: &[&str], body: &str) -> TcpStream {
