@@ -44,7 +44,7 @@ pub struct SimulatedMarket;
 impl StageKind for SimulatedMarket {
     type Config = Parameters;
     const NAME: &'static str = "ingest/simulated_market";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str =
         "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
     const PORTS: Ports = Ports {
@@ -274,7 +274,7 @@ fn parts<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Part<'a>>, Stag
             let key = PartitionKey::new(&config.symbol, period.range(days[0].date));
             let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
-            let memo = Memo::new("ingest/simulated_market chain v3", &parts, key.name());
+            let memo = Memo::new("ingest/simulated_market chain v2", &parts, key.name());
             Part {
                 start,
                 days,
@@ -311,8 +311,7 @@ fn chain_partitions(worlds: &[World], context: &Context) -> Result<Vec<Vec<Parti
                 priced += 1;
                 advance(1);
             }
-            let chain = quotes(config, market, &quoted)?;
-            table::plain_to_parquet(&chain, |name| name == "implied_volatility")
+            table::to_parquet(&quotes(config, market, &quoted)?)
         })?;
         // A cached partition counts as completed in full.
         advance(days.len() as u64 - priced);

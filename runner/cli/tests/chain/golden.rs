@@ -66,7 +66,7 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
     greeks: 8a879e02fb7e34443e8c8c17091484201ace938654ee85d529c4bbea23f2d871
     implied volatility: 100068f047532d244605dd7dd40bcf4d701bd982869258bc255c54e544326d5a
     market bars: 0664eae57a6f2dd7fede8afede7b1a181f7eb46065bf7d82ff23e5c35c92c187
-    market chain: 9b3d42b06687b4ffafec766d0c28cb57017bf92825c0516a4292ebde426f69b2
+    market chain: f7326244717170041b0e7601255108fabf0777eaf5fd0923abd73751c065a147
     market hidden: 05732067df96ed69d31720cb4a8085591b06c2d937f3d87bffa344e004c64fd4
     market rates: c8a227dba096445fa8522c478ebaa4dd789a7943af831032b2e844a4d96e2d31
     realised volatility: 644f3c4d7a932ef88b94ffe0814b807ba2dacee7b9502696c8737807835fdb3e
