@@ -28,8 +28,8 @@ pub(crate) struct TempFile {
 }
 
 /// The bytes of a `write`. The page cache takes a longer one in longer folios, and a kernel whose memory is
-/// fragmented moves other pages for them: 111 MB in files of 3.6 MB took 41 ms of CPU on ext4 in these pieces,
-/// and 106 ms in one piece a file (Linux 6.18).
+/// fragmented moves other pages for them: 111 MB in files of 3.6 MB took 41 ms of CPU on ext4 in these
+/// pieces, and 106 ms in one piece a file (Linux 6.18).
 const PIECE: usize = 32 << 10;
 
 impl TempFile {
