@@ -29,6 +29,7 @@
 mod boundary;
 pub mod grid;
 mod implied;
+#[cfg(target_arch = "x86_64")]
 mod pair;
 mod premium;
 mod price;

@@ -1,6 +1,7 @@
 //! Solves normalised puts, a vector of puts at a time.
 
 use super::boundary::{Boundary, CONVERGED, LANES, Puts, Start};
+#[cfg(target_arch = "x86_64")]
 use super::pair::Pair;
 use super::premium::{Values, values};
 use super::quadrature::Quadrature;
@@ -87,6 +88,7 @@ impl<'a> Solver<'a> {
     /// A solver with the vectors of an instruction set.
     pub(super) fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
         /// Pairs of vectors like `zero`, and single ones.
+        #[cfg(target_arch = "x86_64")]
         fn both<'a, V: F64Vector + 'a>(
             zero: V,
             quadrature: &'a Quadrature,
