@@ -1,10 +1,10 @@
-//! What is stated about the numbers and dates of a file, and how a message proposes to state it.
+//! Statements about the numbers and dates of a file, and the settings that a message proposes for them.
 
 use crate::number::Separators;
 use crate::text_settings::NumberSettings;
 use datasets::layout::Layout;
 
-/// What a layout or a stage's settings state about numbers and dates.
+/// Statements of a layout, or of a stage's settings, about numbers and dates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stated {
     /// The separators of numbers.
@@ -18,7 +18,7 @@ pub(crate) struct Stated {
 }
 
 impl Stated {
-    /// What a layout states.
+    /// The statements of a layout.
     pub(crate) fn of_layout(layout: &Layout) -> Self {
         let base = match layout.name.strip_prefix("custom") {
             Some(like) => like.strip_prefix(", like ").unwrap_or_default().to_owned(),
@@ -33,7 +33,7 @@ impl Stated {
         }
     }
 
-    /// What the settings of a stage without layouts state; `date_key` is that of the format of dates.
+    /// The statements of a stage without layouts; `date_key` is that of the format of dates.
     pub(crate) fn of_settings(numbers: &NumberSettings, date_key: &'static str, date_format: &str) -> Self {
         Self {
             separators: numbers.separators(),

@@ -27,7 +27,7 @@ fn is_of_other_years(texts: &[(usize, String)]) -> bool {
     !texts.is_empty() && texts.iter().all(|(_, text)| of(text))
 }
 
-/// Whether plain numbers could be ones with points between thousands.
+/// True if plain numbers could be ones with points between thousands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Points {
     /// They could not: numbers are whole, above 1,000, or have more digits behind the point.

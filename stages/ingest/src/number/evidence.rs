@@ -1,4 +1,4 @@
-//! How a column writes its numbers: the evidence for its separators, its currency and percent.
+//! The spelling of a column's numbers: the evidence for its separators, its currency and percent.
 
 use super::written::{Separators, Shows, Written, shows};
 use crate::value::{is_missing, shown};
@@ -30,7 +30,7 @@ pub(crate) struct Evidence {
     magnitude: Option<String>,
 }
 
-/// What is wrong with a column of numbers, and the separators that would decide it: key, sign and meaning.
+/// A fault of a column of numbers, and the separators that would decide it: key, sign and meaning.
 pub(crate) struct Undecided {
     pub row: usize,
     pub what: String,
@@ -206,7 +206,7 @@ impl Evidence {
         ]
     }
 
-    /// What is worth saying about how the column is written.
+    /// Remarks about the spelling of the column.
     pub(crate) fn notes(&self, column: &str, separators: Separators, in_percent: bool) -> Vec<String> {
         let mut notes = Vec::new();
         if separators.decimal == Some(',') {

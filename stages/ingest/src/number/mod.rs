@@ -1,6 +1,6 @@
 //! Numbers as people and programs write them: separators, signs, currencies, percent and magnitudes.
 //!
-//! What is unambiguous is read. Which of `.` and `,` is the decimal sign of a column is decided by its values
+//! Unambiguous numbers are read. The decimal sign of a column, `.` or `,`, is decided by its values
 //! and, where these leave it open, by the other columns of the file or by the layout; never by a guess.
 
 mod currencies;

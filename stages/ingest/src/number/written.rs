@@ -197,7 +197,7 @@ fn is_grouped(whole: &str, group: char) -> bool {
     last.len() == 3 && (1..=3).contains(&first) && (middle(3) || is_indian)
 }
 
-/// What a number's separators show.
+/// The evidence of a number's separators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shows {
     /// Nothing: there are none, or apostrophes and blanks alone.
@@ -208,7 +208,7 @@ pub(super) enum Shows {
     Either(char),
 }
 
-/// What the separators among digits show; `None` where they are not those of a number.
+/// The evidence of the separators among digits; `None` where they are not those of a number.
 pub(super) fn shows(digits: &str) -> Option<Shows> {
     let other = |sign: char| if sign == '.' { ',' } else { '.' };
     let mut separators = digits.char_indices().filter(|(_, c)| !c.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! How a proposal states the format of dates.
+//! The lines of a proposal that state the format of dates.
 
 use super::column::Column;
 use super::proposal::{Proposal, Question};
