@@ -1,51 +1,48 @@
 //! Canonical JSON: the unique form of a value that is hashed.
 
-use serde::Serialize;
 use serde_json::Value;
+use std::fmt::Write as _;
 
 /// Serialises `value` to JSON with sorted keys, no white space, and numbers in the shortest form that parses
 /// to the same value.
 pub fn canonical_json(value: &Value) -> String {
-    let mut text = Vec::new();
+    let mut text = String::new();
     write(value, &mut text);
-    // JSON is UTF-8.
-    String::from_utf8(text).unwrap_or_default()
+    text
 }
 
 /// Sorts the keys of all maps: their order depends on a feature of serde_json that any dependency may enable.
-fn write(value: &Value, text: &mut Vec<u8>) {
+fn write(value: &Value, text: &mut String) {
     match value {
         Value::Object(map) => {
             let mut entries: Vec<_> = map.iter().collect();
             entries.sort_unstable_by_key(|(key, _)| *key);
-            text.push(b'{');
-            for (i, (key, value)) in entries.into_iter().enumerate() {
-                if i > 0 {
-                    text.push(b',');
-                }
-                scalar(key, text);
-                text.push(b':');
+            let mut before = '{';
+            for (key, value) in entries {
+                text.push(before);
+                scalar(&Value::from(key.as_str()), text);
+                text.push(':');
                 write(value, text);
+                before = ',';
             }
-            text.push(b'}');
+            text.push_str(if before == '{' { "{}" } else { "}" });
         }
         Value::Array(items) => {
-            text.push(b'[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    text.push(b',');
-                }
+            let mut before = '[';
+            for item in items {
+                text.push(before);
                 write(item, text);
+                before = ',';
             }
-            text.push(b']');
+            text.push_str(if before == '[' { "[]" } else { "]" });
         }
         other => scalar(other, text),
     }
 }
 
-fn scalar(value: &impl Serialize, text: &mut Vec<u8>) {
-    // Writing to memory cannot fail.
-    let _ = serde_json::to_writer(text, value);
+fn scalar(value: &Value, text: &mut String) {
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{value}");
 }
 
 #[cfg(test)]
