@@ -1,4 +1,5 @@
-//! Tables as bytes: Parquet (zstd) for data sets, Arrow IPC for the lookup tables of training.
+//! Tables as bytes: Parquet (zstd, computed floats as they are) for data sets, Arrow IPC for the lookup
+//! tables of training.
 
 use crate::error::StageError;
 use arrow_array::cast::AsArray;

@@ -40,7 +40,7 @@ impl LogWriter {
         limit: u64,
         mut masker: Option<Masker>,
     ) -> io::Result<(Self, io::PipeWriter)> {
-        let mut ring = Ring::new(path, limit);
+        let mut ring = Ring::new(path, limit)?;
         let (mut from, to) = io::pipe()?;
         let over = Arc::new(AtomicBool::new(false));
         let last_line = Arc::new(Mutex::new(None));
@@ -167,15 +167,18 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(path: &Path, limit: u64) -> Self {
-        // An earlier attempt may have left one.
-        let _ = fs::remove_file(path);
-        Self {
+    fn new(path: &Path, limit: u64) -> io::Result<Self> {
+        // The file of an earlier attempt would pass for the output of a program without any.
+        match fs::remove_file(path) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
+            _ => {}
+        }
+        Ok(Self {
             path: path.to_owned(),
             file: None,
             half: (limit / 2).max(1),
             total: 0,
-        }
+        })
     }
 
     fn create(path: &Path) -> io::Result<File> {
@@ -276,6 +279,20 @@ mod tests {
             String::from_utf8(logged(8, &[b"abcdefghi", b"jklm"])).unwrap(),
             "abcd\n[5 bytes omitted]\njklm"
         );
+    }
+
+    #[test]
+    fn the_file_of_an_earlier_attempt_is_no_output() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        fs::write(&path, "earlier\n").unwrap();
+        let (writer, to) = LogWriter::start(&path, 100, None).unwrap();
+        drop(to);
+        writer.finish().unwrap();
+        assert!(!path.exists());
+        // One that stays would pass for it.
+        fs::create_dir(&path).unwrap();
+        assert!(LogWriter::start(&path, 100, None).is_err());
     }
 
     #[test]

@@ -90,6 +90,9 @@ impl StageDir {
         let created = attributes(root)?;
         remove_all_but(root, &["stage"])?;
         let stage = self.stage();
+        if !created.is_plain || attributes(&stage)? != created {
+            return Ok(false);
+        }
         remove_all_but(&stage, &DIRECTORIES)?;
         for name in DIRECTORIES {
             let dir = stage.join(name);
@@ -98,7 +101,7 @@ impl StageDir {
             }
             remove_all_but(&dir, &[])?;
         }
-        Ok(created.is_plain && attributes(&stage)? == created)
+        Ok(true)
     }
 
     /// Creates a directory in the stage's directory, and returns its path on the host.
