@@ -1,10 +1,9 @@
 //! Checkpoints of functions: what is saved comes back, rungs, requests to stop and cancellation.
 
-use super::{Lab, children, classic};
-use serde_json::json;
+use super::{EVOLUTION, Lab, children, classic, find};
+use serde_json::{Value, json};
 use stages_core::CancelToken;
 use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 /// A function that is interrupted, and asserts that what comes back is what it saved.
@@ -175,20 +174,6 @@ fn a_function_that_does_not_stop_is_told_so() {
         text.contains("the function trained for 1600 steps, and `until` is 800"),
         "{text}"
     );
-}
-
-/// The files below a directory whose names end so.
-fn find(dir: &Path, end: &str) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(find(&path, end));
-        } else if path.to_string_lossy().ends_with(end) {
-            found.push(path);
-        }
-    }
-    found
 }
 
 #[test]

@@ -577,6 +577,20 @@ fn files_that_a_function_loads_play_in_every_action_space() {
     }
 }
 
+/// The files below a directory whose names end so.
+fn find(dir: &Path, end: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(find(&path, end));
+        } else if path.to_string_lossy().ends_with(end) {
+            found.push(path);
+        }
+    }
+    found
+}
+
 /// A random policy loses by its trades.
 #[test]
 fn stable_baselines3_learns_the_lookup_environment_and_resumes() {
