@@ -76,10 +76,12 @@ def build_program(architecture):
     """Compiles the static program."""
     target = f"{architecture}-unknown-linux-musl"
     # As `runner/cli/build.rs` has it for glibc: a program at a fixed place need not be relocated at every start.
-    own = environment("-Ctarget-feature=+crt-static", "-Crelocation-model=static")
+    # Rust's own linker folds functions of equal code, which zig's refuses.
+    linking = ["-Clinker=rust-lld", "-Clink-arg=--icf=all"]
+    own = environment("-Ctarget-feature=+crt-static", "-Crelocation-model=static", *linking)
     run("rustup", "target", "add", target, f"{architecture}-unknown-linux-gnu", stderr=subprocess.DEVNULL)
-    run("cargo", "zigbuild", "--release", "--locked", "-p", "runner", "--target", target, env=own)
-    return TARGET_DIR / target / "release/runner"
+    run("cargo", "zigbuild", "--profile", "dist", "--locked", "-p", "runner", "--target", target, env=own)
+    return TARGET_DIR / target / "dist/runner"
 
 
 def licences(architecture):
