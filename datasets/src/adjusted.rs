@@ -1,7 +1,7 @@
 //! The adjustment of the prices of bars, and the evidence for it on the ex-dates of corporate actions.
 
 use crate::Date;
-use crate::corporate_action::{CorporateAction, Kind, SplitRatio};
+use crate::corporate_action::{CorporateAction, Kind, SplitRatio, by_symbol};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -100,10 +100,10 @@ const fn is_split(action: &CorporateAction) -> bool {
 
 /// The splits and stock dividends of the symbol, held against its closes. Those before the second close and
 /// after the last one are left out.
-pub fn hold(closes: &Closes, actions: &[CorporateAction]) -> Vec<Held> {
+pub fn hold<'a>(closes: &Closes, actions: impl IntoIterator<Item = &'a CorporateAction>) -> Vec<Held> {
     let mut splits: BTreeMap<usize, (Date, f64)> = BTreeMap::new();
     for action in actions
-        .iter()
+        .into_iter()
         .filter(|action| action.symbol == closes.symbol && is_split(action))
     {
         let at = closes.dates.partition_point(|date| *date < action.date);
@@ -317,10 +317,10 @@ pub fn left(actions: Vec<CorporateAction>, adjusted: Adjusted) -> Vec<CorporateA
             .collect(),
         Adjusted::Splits => {
             let (splits, mut others): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_split);
+            let splits = by_symbol(&splits);
             for action in &mut others {
-                let later = splits
-                    .iter()
-                    .filter(|split| split.symbol == action.symbol && split.date > action.date);
+                let own = splits.get(action.symbol.as_str()).into_iter().flatten();
+                let later = own.filter(|split| split.date > action.date);
                 action.amount /= later.map(|split| split.ratio).product::<f64>();
             }
             others
@@ -333,11 +333,14 @@ pub fn left(actions: Vec<CorporateAction>, adjusted: Adjusted) -> Vec<CorporateA
 ///
 /// # Errors
 /// When a dividend is no less than the close before it.
-pub fn hold_dividends(closes: &Closes, actions: &[CorporateAction]) -> Result<Vec<String>, Contradiction> {
+pub fn hold_dividends<'a>(
+    closes: &Closes,
+    actions: impl IntoIterator<Item = &'a CorporateAction>,
+) -> Result<Vec<String>, Contradiction> {
     let moves: Vec<f64> = closes.closes.windows(2).map(|pair| (pair[0] / pair[1]).ln()).collect();
     let mut warnings = Vec::new();
     for action in actions
-        .iter()
+        .into_iter()
         .filter(|action| action.symbol == closes.symbol && action.amount > 0.0)
     {
         let at = closes.dates.partition_point(|date| *date < action.date);

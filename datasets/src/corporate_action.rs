@@ -1,6 +1,7 @@
 //! Corporate actions: splits, dividends and changes of symbol, and the ratios by which shares are split.
 
 use crate::{Date, words};
+use std::collections::BTreeMap;
 use std::fmt;
 
 words! {
@@ -60,6 +61,15 @@ impl CorporateAction {
             && self.date <= on
             && (self.ratio / ratio - 1.0).abs() < 0.01
     }
+}
+
+/// The actions of each symbol, in their order.
+pub fn by_symbol(actions: &[CorporateAction]) -> BTreeMap<&str, Vec<&CorporateAction>> {
+    let mut out: BTreeMap<&str, Vec<&CorporateAction>> = BTreeMap::new();
+    for action in actions {
+        out.entry(&action.symbol).or_default().push(action);
+    }
+    out
 }
 
 macro_rules! ratios {

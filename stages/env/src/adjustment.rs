@@ -73,13 +73,13 @@ pub(crate) fn cents(strike: f64) -> i64 {
 
 /// The adjustments for the actions of a symbol, by the dates of all snapshots, in order. Actions before the
 /// second snapshot or after the last change nothing.
-pub(crate) fn adjustments(
-    actions: &[CorporateAction],
+pub(crate) fn adjustments<'a>(
+    actions: impl IntoIterator<Item = &'a CorporateAction>,
     symbol: &str,
     dates: &[Date],
 ) -> Result<Vec<Adjustment>, StageError> {
-    let mut actions: Vec<&CorporateAction> =
-        actions.iter().filter(|action| action.symbol == symbol).collect();
+    let own = actions.into_iter().filter(|action| action.symbol == symbol);
+    let mut actions: Vec<&CorporateAction> = own.collect();
     actions.sort_by_key(|action| (action.date, action.kind));
     let mut out: Vec<Adjustment> = Vec::new();
     for action in actions {

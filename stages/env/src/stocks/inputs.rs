@@ -7,6 +7,7 @@ use crate::feature_columns::FeatureColumn;
 use crate::table::{SymbolRows, TableSource};
 use crate::{hedge, rates};
 use arrow_array::RecordBatch;
+use datasets::corporate_action::CorporateAction;
 use datasets::{Date, SnapshotTime};
 use stages_core::dataset::{self, DataSet};
 use stages_core::{Context, StageError, corporate_actions, table};
@@ -36,7 +37,6 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
         let world = worlds.entry(name.to_owned()).or_insert_with(|| PanelSource {
             name: name.to_owned(),
             rates: rates.clone(),
-            actions: left.clone(),
             ..PanelSource::default()
         });
         world.bars.push(of_symbol);
@@ -50,6 +50,7 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
             false => Some(HedgeBars::Future(future.clone())),
         };
     }
+    give_actions(&mut worlds, left);
     for input in context.list("features") {
         let set = DataSet::open(input)?;
         context.check_cancelled()?;
@@ -65,6 +66,25 @@ pub(super) fn panels(config: &StocksConfig, context: &Context) -> Result<Vec<Pan
         }
     }
     Ok(worlds)
+}
+
+/// Gives each world the actions of its own symbols.
+fn give_actions(worlds: &mut [PanelSource], actions: Vec<CorporateAction>) {
+    let mut holders: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (i, world) in worlds.iter().enumerate() {
+        let hedge = match &world.hedge {
+            Some(HedgeBars::Symbol(bars)) => Some(bars),
+            Some(HedgeBars::Future(_)) | None => None,
+        };
+        for bars in world.bars.iter().chain(hedge) {
+            holders.entry(bars.symbol.clone()).or_default().push(i);
+        }
+    }
+    for action in actions {
+        for &i in holders.get(&action.symbol).into_iter().flatten() {
+            worlds[i].actions.push(action.clone());
+        }
+    }
 }
 
 /// A column of features as one of the panel.
@@ -260,8 +280,7 @@ fn add_features(
     let columns = columns(batches)?;
     let held: BTreeSet<&String> = columns.iter().flat_map(|(_, of_column)| of_column.keys()).collect();
     for world in worlds.iter_mut() {
-        let is_held = |symbol: &String| world.bars.iter().any(|bars| bars.symbol == *symbol);
-        let is_panel = held.iter().any(|symbol| is_held(symbol));
+        let is_panel = world.bars.iter().any(|bars| held.contains(&bars.symbol));
         let of_world = |symbol: &&&String| {
             let separator = config.world_separator.as_str();
             !separator.is_empty()
@@ -270,7 +289,11 @@ fn add_features(
                         .split_once(separator)
                         .is_some_and(|(market, _)| market == world.name))
         };
-        let own: Vec<&&String> = held.iter().filter(of_world).collect();
+        // Those that begin with a name follow it.
+        let own = held
+            .range::<&String, _>(&world.name..)
+            .take_while(|symbol| symbol.starts_with(&world.name));
+        let own: Vec<&&String> = own.filter(of_world).collect();
         let by_date = match (is_panel, own.as_slice(), held.len()) {
             (true, ..) => None,
             (false, [only], _) => Some((**only).clone()),

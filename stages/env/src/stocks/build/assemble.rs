@@ -23,6 +23,7 @@ use crate::worlds::{Role, roles};
 use datasets::{Date, SnapshotTime};
 use rayon::prelude::*;
 use stages_core::StageError;
+use std::borrow::Cow;
 
 /// A column of normalised features needs this many values of its symbol on training dates; with fewer it is
 /// normalised as the feature of all symbols.
@@ -35,18 +36,14 @@ const FEW_VALUES: usize = 20;
 /// worlds that are not alike.
 pub fn build(sources: &[PanelSource], config: &StocksConfig) -> Result<Built, StageError> {
     config.validate()?;
-    let (joined, not_joined): (Vec<PanelSource>, Vec<Vec<String>>) =
+    let (mut sources, not_joined): (Vec<Cow<'_, PanelSource>>, Vec<Vec<String>>) =
         sources.iter().map(symbol_changes::joined).unzip();
-    let without_risk: Vec<PanelSource>;
     let mut risks: Vec<Vec<(Date, f64)>> = vec![Vec::new(); sources.len()];
-    let sources = match config.rules {
-        Rules::Market => &joined,
-        Rules::Finrl => {
-            let taken = joined.iter().map(|source| finrl::take_risk(source, &config.finrl));
-            (without_risk, risks) = taken.collect::<Result<Vec<_>, StageError>>()?.into_iter().unzip();
-            &without_risk
+    if config.rules == Rules::Finrl {
+        for (source, risk) in sources.iter_mut().zip(&mut risks) {
+            *risk = finrl::take_risk(source.to_mut(), &config.finrl)?;
         }
-    };
+    }
     let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
     let roles = roles(&names, config.test.as_ref(), config.validation.as_ref())?;
     let several = sources.len() > 1;

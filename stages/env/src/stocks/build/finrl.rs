@@ -6,17 +6,13 @@ use crate::stocks::tables::status;
 use datasets::Date;
 use stages_core::StageError;
 
-/// The source without the risk indicator, and the indicator by date: that of the first symbol where it is one
-/// by symbol, as FinRL reads it. Empty without a threshold.
+/// Takes the risk indicator out of the source, by date: that of the first symbol where it is one by symbol, as
+/// FinRL reads it. Empty without a threshold.
 ///
 /// # Errors
 /// When there is a threshold and no such feature, or another feature by date, which FinRL's state does not
 /// have.
-pub(super) fn take_risk(
-    source: &PanelSource,
-    finrl: &Finrl,
-) -> Result<(PanelSource, Vec<(Date, f64)>), StageError> {
-    let mut rest = source.clone();
+pub(super) fn take_risk(rest: &mut PanelSource, finrl: &Finrl) -> Result<Vec<(Date, f64)>, StageError> {
     let name = &finrl.risk_indicator_col;
     let mut risk = None;
     if let Some(at) = rest.features.iter().position(|feature| feature.name == *name) {
@@ -38,8 +34,8 @@ pub(super) fn take_risk(
             "finrl.turbulence_threshold is given, and there is no feature `{name}`"
         ))
         .hint("connect `features/turbulence`, or name the feature at finrl.risk_indicator_col")),
-        (risk, Some(_)) => Ok((rest, risk.unwrap_or_default())),
-        (_, None) => Ok((rest, Vec::new())),
+        (risk, Some(_)) => Ok(risk.unwrap_or_default()),
+        (_, None) => Ok(Vec::new()),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use super::source::PanelSource;
 use datasets::corporate_action::Kind;
+use std::borrow::Cow;
 
 /// The source with the bars, features and corporate actions of a symbol under the one that it changed to,
 /// where the bars of the new one begin after those of the old one end. A holding goes on as one of the new
 /// symbol. Other changes between symbols of the panel are not applied; a warning names each.
-pub(super) fn joined(source: &PanelSource) -> (PanelSource, Vec<String>) {
-    let (mut out, mut warnings) = (source.clone(), Vec::new());
+pub(super) fn joined(source: &PanelSource) -> (Cow<'_, PanelSource>, Vec<String>) {
+    let (mut out, mut warnings) = (Cow::Borrowed(source), Vec::new());
     let mut changes: Vec<_> = source
         .actions
         .iter()
@@ -28,6 +29,7 @@ pub(super) fn joined(source: &PanelSource) -> (PanelSource, Vec<String>) {
             ));
             continue;
         }
+        let out = out.to_mut();
         let mut bars = std::mem::take(&mut out.bars[old].bars);
         bars.append(&mut out.bars[new].bars);
         out.bars[new].bars = bars;
