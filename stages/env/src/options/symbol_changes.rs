@@ -117,7 +117,8 @@ impl WorldInput {
     /// of other companies that had one of its symbols are left out.
     pub(super) fn actions(&self, actions: &[CorporateAction]) -> Vec<CorporateAction> {
         if self.names.len() == 1 {
-            return actions.to_vec();
+            let own = actions.iter().filter(|action| action.symbol == self.symbol);
+            return own.cloned().collect();
         }
         let of = |action: &CorporateAction| {
             let mut names = self.names.iter();

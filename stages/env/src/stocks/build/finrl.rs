@@ -6,8 +6,8 @@ use crate::stocks::tables::status;
 use datasets::Date;
 use stages_core::StageError;
 
-/// Takes the risk indicator out of the source, by date: that of the first symbol where it is one by symbol, as
-/// FinRL reads it. Empty without a threshold.
+/// Takes the risk indicator out of the source, by date: that of the first symbol where it is one by symbol,
+/// as FinRL reads it. Empty without a threshold.
 ///
 /// # Errors
 /// When there is a threshold and no such feature, or another feature by date, which FinRL's state does not
