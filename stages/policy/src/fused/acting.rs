@@ -9,6 +9,9 @@ use crate::model::Observed;
 /// The number of environments of one task. A row's result does not depend on it.
 const ROWS: usize = 64;
 
+/// The smallest number of products of numbers in a task whose towers run side by side.
+const MANY: usize = 1 << 21;
+
 /// The buffers of a task.
 #[derive(Default)]
 pub(super) struct Actor {
@@ -140,8 +143,23 @@ impl Actor {
         } = rows;
         self.logits.resize(value.len() * head.num_outputs(), 0.0);
         self.shards.resize_with(towers.len(), Shard::default);
+        let many = value.len().saturating_mul(network.parameters) >= MANY;
+        match (towers, &mut self.shards[..]) {
+            ([actor, critic], [first, second]) if many => {
+                let states = &*states;
+                rayon::join(
+                    || first.forward(network, actor, &input, states),
+                    || second.forward(network, critic, &input, states),
+                );
+            }
+            (_, shards) => {
+                for (tower, shard) in towers.iter().zip(shards) {
+                    shard.forward(network, tower, &input, states);
+                }
+            }
+        }
         for (tower, shard) in towers.iter().zip(&mut self.shards) {
-            shard.forward(network, tower, &input, states, &mut self.logits, value);
+            shard.store(tower, states, &mut self.logits, value);
         }
         let (logits, softmax) = (&mut self.logits, &mut self.softmax);
         match request {

@@ -20,12 +20,12 @@ const TOGETHER: usize = 512;
 #[derive(Default)]
 pub(super) struct Bf16Operands {
     shape: Shape,
-    /// b, the number of columns, rounded up to whole tiles.
+    /// b, the number of columns, rounded up to [`Path::rows`].
     height: usize,
     /// The number of pairs from one row of [`Bf16Operands::xh`] to the next: an odd number of cache lines.
     stride: usize,
-    /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to
-    /// whole pairs.
+    /// `[T, height, stride]`, and the rest of the last group: observation, the state that each step starts
+    /// from, 1; each rounded up to whole pairs.
     xh: Aligned<u32>,
     /// `[panels, height, 32]`: the gradients of one step with respect to the gates' inputs.
     dz: Aligned,
@@ -54,14 +54,20 @@ impl Bf16Operands {
         network.bf16.unwrap_or(Path::Widened(network.instructions))
     }
 
-    /// The number of steps whose weights' gradient is computed at once: their rows make whole groups.
+    /// The number of steps whose weights' gradient is computed at once, the same on every path.
     fn together(&self) -> usize {
-        let steps = (TOGETHER / self.height).max(1);
-        if self.height.is_multiple_of(GROUP) {
+        let tiles = self.shape.b.next_multiple_of(ROWS);
+        let steps = (TOGETHER / tiles).max(1);
+        if tiles.is_multiple_of(GROUP) {
             steps
         } else {
             steps.next_multiple_of(2)
         }
+    }
+
+    /// The number of rows of as many steps, rounded up to whole groups.
+    fn rows_together(&self) -> usize {
+        (self.together() * self.height).next_multiple_of(GROUP)
     }
 
     /// The number of pairs before the state, and the number before the 1.
@@ -81,20 +87,20 @@ impl Bf16Operands {
 }
 
 impl Operands for Bf16Operands {
-    fn begin(&mut self, shape: Shape) {
+    fn begin(&mut self, network: &Network, shape: Shape) {
         if self.shape == shape {
             return;
         }
         self.shape = shape;
-        self.height = shape.b.next_multiple_of(ROWS);
+        self.height = shape.b.next_multiple_of(Self::path(network).rows());
         let (_, one) = self.parts();
         self.stride = 16 * ((one + 1).div_ceil(16) | 1);
-        self.xh.zeros((shape.steps + 2) * self.height * self.stride);
+        self.xh.zeros((shape.steps * self.height + GROUP) * self.stride);
         for row in self.xh.chunks_exact_mut(self.stride) {
             row[one] = narrow(1.0);
         }
         // Rows beyond the last column, and steps beyond the last, stay zero.
-        let rows = self.together() * self.height;
+        let rows = self.rows_together();
         self.dz.zeros(self.height * 4 * shape.units());
         self.by_column.zeros(rows * 2 * shape.units());
         self.by_row.zeros(rows * 2 * shape.units());
@@ -166,7 +172,7 @@ impl Operands for Bf16Operands {
     }
 
     fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]) {
-        let (rows, height) = (self.together() * self.height, self.height);
+        let (rows, height) = (self.rows_together(), self.height);
         let first = t % self.together() * height;
         let pairs = rows * UNITS;
         let panels = self.dz.chunks_exact(panel(height));
@@ -202,7 +208,7 @@ impl Operands for Bf16Operands {
             return false;
         }
         let used = (self.shape.steps - t).min(together) * self.height;
-        let (rows, all) = (used.next_multiple_of(GROUP), together * self.height);
+        let (rows, all) = (used.next_multiple_of(GROUP), self.rows_together());
         if rows > used {
             for panel in self.by_row.chunks_exact_mut(all * UNITS) {
                 panel[used * UNITS..rows * UNITS].fill(0);

@@ -69,7 +69,7 @@ impl LstmRun {
             None => Box::<F32Operands>::default(),
             Some(_) => Box::<Bf16Operands>::default(),
         });
-        operands.begin(self.shape);
+        operands.begin(network, self.shape);
         self.z.resize(operands.gates_len());
         self.c.resize((steps + 1) * b * blocks(n) * UNITS);
         for (column, &keep) in keep.iter().enumerate().take(b) {

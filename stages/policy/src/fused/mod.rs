@@ -99,6 +99,7 @@ impl FusedModel {
     fn run(&mut self, rows: Rows) {
         let network = Network {
             architecture: &self.architecture,
+            parameters: self.layout.tensors.len,
             weights: &self.weights,
             instructions: self.instructions,
             bf16: self.bf16,
@@ -157,6 +158,7 @@ impl Model for FusedModel {
         }
         let network = Network {
             architecture: &self.architecture,
+            parameters: self.layout.tensors.len,
             weights: &self.weights,
             instructions: self.instructions,
             bf16: self.bf16,

@@ -8,6 +8,8 @@ use stages_numerics::dispatch::InstructionSet;
 /// The parts of a network that all shards read.
 pub(super) struct Network<'a> {
     pub architecture: &'a Architecture,
+    /// P, the number of parameters.
+    pub parameters: usize,
     pub weights: &'a Weights,
     pub instructions: InstructionSet,
     /// The instruction path of the LSTM's products in bf16; `None` where they are in f32.

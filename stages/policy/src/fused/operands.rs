@@ -46,7 +46,7 @@ pub(super) struct Place {
 /// The products of an LSTM's steps over sequences, in one precision, and the operands that they keep.
 pub(super) trait Operands: Send + Sync {
     /// Resizes the buffers.
-    fn begin(&mut self, shape: Shape);
+    fn begin(&mut self, network: &Network, shape: Shape);
 
     /// Copies an observation.
     fn observe(&mut self, instructions: InstructionSet, t: usize, column: usize, obs: &[f32]);
@@ -123,7 +123,7 @@ pub(super) fn gradient_rows(at: &LstmAt) -> usize {
 }
 
 impl Operands for F32Operands {
-    fn begin(&mut self, shape: Shape) {
+    fn begin(&mut self, _: &Network, shape: Shape) {
         if self.shape == shape {
             return;
         }
@@ -204,7 +204,7 @@ impl Operands for F32Operands {
             Left::rows(&self.xh[t * b * self.stride + from..], b, d + n - from, self.stride),
             (&matrix.forward, from..d + n),
             start,
-            Out::panels(&mut z[place.base..], place.first, place.height),
+            Out::panels(&mut z[place.base..], place.first, place.height).last_first(t % 2 == 1),
         );
     }
 
@@ -231,7 +231,7 @@ impl Operands for F32Operands {
                 Left::panels(&self.dz, place.first, b, matrix.back.k, place.height),
                 &matrix.back,
                 Start::Zero,
-                Out::panels(dh, 0, b),
+                Out::panels(dh, 0, b).last_first(t % 2 == 1),
             );
         }
     }

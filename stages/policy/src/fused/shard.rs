@@ -36,16 +36,8 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Runs one step: writes the tower's logits (not yet masked) and values, and advances the states.
-    pub(super) fn forward(
-        &mut self,
-        network: &Network,
-        tower: &Tower,
-        input: &Observed,
-        states: &mut [f32],
-        logits: &mut [f32],
-        value: &mut [f32],
-    ) {
+    /// Runs one step from the states, whose results [`Shard::store`] writes.
+    pub(super) fn forward(&mut self, network: &Network, tower: &Tower, input: &Observed, states: &[f32]) {
         let rows = input.episode_start.len();
         self.trunks.resize_with(tower.trunks.len(), TrunkRun::default);
         let x = match &tower.lstm {
@@ -61,12 +53,22 @@ impl Shard {
                 }
                 self.h.resize(rows * lstm.at.hidden);
                 self.lstm.step(network, lstm, 0, (&self.keep, None), &mut self.h);
-                self.lstm.store(lstm, &self.h, |column| column * stride, states);
                 &self.h
             }
         };
         for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             run.forward(network.products(), trunk, x, rows);
+        }
+    }
+
+    /// Writes the results of [`Shard::forward`]: the tower's logits (not yet masked) or values or both, and
+    /// its part of the states after the step.
+    pub(super) fn store(&mut self, tower: &Tower, states: &mut [f32], logits: &mut [f32], value: &mut [f32]) {
+        if let Some(lstm) = &tower.lstm {
+            let stride = states.len() / value.len();
+            self.lstm.store(lstm, &self.h, |column| column * stride, states);
+        }
+        for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             match trunk.head {
                 Head::Policy => logits.copy_from_slice(run.last()),
                 Head::Value => value.copy_from_slice(run.last()),

@@ -237,7 +237,7 @@ fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
             ..architecture
         };
         for architecture in architectures().into_iter().map(sized) {
-            for (steps, columns) in [(6, 12), (70, 30)] {
+            for (steps, columns) in [(6, 5), (70, 30), (13, 40)] {
                 let data = Data::new(&architecture, steps, columns, 12);
                 let params = initial(&architecture, false, 13);
                 let run = |bf16: Option<Path>| {
@@ -285,7 +285,7 @@ fn same_bytes_for_any_number_of_threads() {
         head: ActionHead::Discrete(6),
         activation: Activation::Tanh,
         lstm: Some(Lstm {
-            hidden: 48,
+            hidden: 64,
             critic: Critic::Separate,
             layers: 1,
         }),

@@ -35,25 +35,19 @@ pub fn product_over(
     c.check(a.rows, w.n);
     #[cfg(target_arch = "x86_64")]
     if let InstructionSet::Avx512(token) = instructions {
-        return super::matmul_avx512::product(token, a, (w, over.start), start, c.data, (c.stride, c.panel));
+        return super::matmul_avx512::product(token, a, (w, over.start), start, c);
     }
     portable(instructions, a, (w, over.start), start, &mut c);
 }
 
-/// c `[rows, n]` := c + a `[rows, k]` w, all contiguous.
-pub fn multiply(instructions: InstructionSet, a: &[f32], w: &Panels, c: &mut [f32]) {
+/// c `[rows, n]` := start + a `[rows, k]` w, all contiguous.
+pub fn multiply(instructions: InstructionSet, a: &[f32], w: &Panels, start: Start, c: &mut [f32]) {
     if a.is_empty() || w.n == 0 {
         return;
     }
     let rows = a.len() / w.k;
     assert!(rows * w.k == a.len() && rows * w.n == c.len(), "shapes of a product");
-    product(
-        instructions,
-        Left::rows(a, rows, w.k, w.k),
-        w,
-        Start::Current,
-        Out::rows(c, w.n),
-    );
+    product(instructions, Left::rows(a, rows, w.k, w.k), w, start, Out::rows(c, w.n));
 }
 
 /// The number of columns that the generic kernel keeps in registers.

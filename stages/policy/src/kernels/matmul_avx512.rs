@@ -6,7 +6,7 @@
         generic kernel"
 )]
 
-use super::operands::{DEPTH, Inputs, Left, Right, Start};
+use super::operands::{DEPTH, Inputs, Left, Out, Right, Start};
 use super::panel_layout::WIDTH;
 use super::panels::Panels;
 use stages_numerics::dispatch::V4;
@@ -65,31 +65,17 @@ struct Place {
     init_panel: usize,
 }
 
-/// Computes [`super::matmul::product`], which has checked the shapes; c is (data, distance of rows, distance
-/// of panels).
-pub(super) fn product(
-    _: V4,
-    a: Left,
-    w: (&Panels, usize),
-    start: Start,
-    c: &mut [f32],
-    (stride, panel): (usize, usize),
-) {
+/// Computes [`super::matmul::product`], which has checked the shapes.
+pub(super) fn product(_: V4, a: Left, w: (&Panels, usize), start: Start, c: Out) {
     // SAFETY: the token proves that the CPU has the instructions; the shapes are checked.
-    unsafe { panels(a, w, start, c, stride, panel) };
+    unsafe { panels(a, w, start, c) };
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-unsafe fn panels(
-    a: Left,
-    (w, over): (&Panels, usize),
-    start: Start,
-    c: &mut [f32],
-    stride: usize,
-    c_panel: usize,
-) {
+unsafe fn panels(a: Left, (w, over): (&Panels, usize), start: Start, c: Out) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
     let n = w.n;
+    let (stride, c_panel) = (c.stride, c.panel);
     let (rows, k) = a.shape();
     let (data, a_stride, group, jump) = a.layout();
     let blocks = rows.div_ceil(ROWS);
@@ -101,14 +87,20 @@ unsafe fn panels(
         3 | 4 => 2,
         _ => 1,
     };
-    for from in (0..k).step_by(DEPTH) {
-        let depth = DEPTH.min(k - from);
+    // Their sums stay in registers over all of k, so that each panel is read from its first row to its last.
+    let most = if together > 1 { k } else { DEPTH };
+    let wide = n / WIDTH / together;
+    let steps = wide + count - wide * together;
+    for from in (0..k).step_by(most) {
+        let depth = most.min(k - from);
         // A group is as long as k, or a divisor of DEPTH.
         let len = group.min(depth);
-        let mut p = 0;
-        while p < count {
-            let full = n / WIDTH - p.min(n / WIDTH);
-            let many = if full >= together { together } else { 1 };
+        for step in 0..steps {
+            let step = if c.last_first { steps - 1 - step } else { step };
+            let (p, many) = match step.checked_sub(wide) {
+                None => (step * together, together),
+                Some(rest) => (wide * together + rest, 1),
+            };
             let weights = &w.data()[(p * w.k + over + from) * WIDTH..];
             let width = WIDTH.min(n - (p + many - 1) * WIDTH);
             let mut row = 0;
@@ -124,7 +116,7 @@ unsafe fn panels(
                         len,
                         jump,
                     };
-                    let out = c.as_mut_ptr().add(p * c_panel + row * stride);
+                    let out = c.data.as_mut_ptr().add(p * c_panel + row * stride);
                     let (init, init_stride, init_panel) = match start {
                         _ if from > 0 => (out.cast_const(), stride, c_panel),
                         Start::Current => (out.cast_const(), stride, c_panel),
@@ -144,7 +136,6 @@ unsafe fn panels(
                 }
                 row += height;
             }
-            p += many;
         }
     }
 }
@@ -232,8 +223,11 @@ unsafe fn add_products<const H: usize, const P: usize, const V: usize>(
             let ahead = w.wrapping_add(p * w_panel + AHEAD * WIDTH);
             for v in 0..V {
                 columns[p][v] = _mm512_loadu_ps(w.add(p * w_panel + 16 * v));
-                // Weights come from the L2 cache.
-                _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(16 * v).cast());
+                // Weights come from the L2 cache. A row or two wait for these loads alone, and prefetches
+                // would take their places.
+                if H > 2 {
+                    _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(16 * v).cast());
+                }
             }
         }
         for r in 0..H {

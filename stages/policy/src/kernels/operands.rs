@@ -84,6 +84,7 @@ pub struct Out<'a> {
     pub(super) data: &'a mut [f32],
     pub(super) stride: usize,
     pub(super) panel: usize,
+    pub(super) last_first: bool,
 }
 
 impl<'a> Out<'a> {
@@ -93,6 +94,7 @@ impl<'a> Out<'a> {
             data,
             stride,
             panel: WIDTH,
+            last_first: false,
         }
     }
 
@@ -102,7 +104,16 @@ impl<'a> Out<'a> {
             data: &mut data[first * WIDTH..],
             stride: WIDTH,
             panel: height * WIDTH,
+            last_first: false,
         }
+    }
+
+    /// Computes the last panel first, if `yes`, where instructions allow the choice. Products that read the
+    /// same weights in turns forwards and backwards find in the L2 cache what the one before read last, when
+    /// it cannot hold all of them.
+    pub fn last_first(mut self, yes: bool) -> Self {
+        self.last_first = yes;
+        self
     }
 
     pub(super) fn check(&self, rows: usize, n: usize) {

@@ -110,7 +110,13 @@ impl Panels {
 
 /// Copies the columns of a row-major matrix `[k, n]` to panels; `columns` returns the first column of a half
 /// of a panel, and the number of columns.
-fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usize, usize) -> (usize, usize)) {
+pub(super) fn copy(
+    w: &[f32],
+    n: usize,
+    k: usize,
+    panels: &mut [f32],
+    columns: impl Fn(usize, usize) -> (usize, usize),
+) {
     // Some rows at a time, which stay in cache while each panel takes its part.
     for (block, rows) in w.chunks(16 * n).enumerate() {
         for (p, panel) in panels.chunks_exact_mut(k * WIDTH).enumerate() {
@@ -130,7 +136,7 @@ fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usiz
 }
 
 /// Writes the first `lanes` elements of each of `width` rows as the columns of a part of a panel.
-fn transpose((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) {
+pub(super) fn transpose((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     let done = transpose_blocks((rows, stride), width, lanes, out);
     #[cfg(not(target_arch = "x86_64"))]

@@ -5,6 +5,7 @@ use super::dense::{BlockWeights, Kit, position_stride, zeros};
 use super::gru_gate::{Gate, GateTemp};
 use super::shape::{NormAt, Transformer};
 use crate::kernels::attention::{self, Backward, LANES, Window};
+use crate::kernels::operands::Start;
 use crate::kernels::{elementwise, norm};
 
 /// A layer norm over rows.
@@ -121,8 +122,10 @@ impl Block {
     /// Computes the keys and values of all rows, and the queries of the rows from `dropped` on.
     pub(super) fn before(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], dropped: usize, d: usize) {
         self.norm.forward(kit, &weights.at.norm, x, d);
-        zeros(&mut self.key_value, 2 * x.len());
-        weights.key_value.apply(kit, &self.norm.out, &mut self.key_value);
+        self.key_value.resize(2 * x.len(), 0.0);
+        weights
+            .key_value
+            .apply(kit, &self.norm.out, Start::Zero, &mut self.key_value);
         weights.query.apply(kit, &self.norm.out[dropped * d..], &mut self.query);
         self.read.resize(self.query.len(), 0.0);
     }
@@ -213,7 +216,8 @@ impl Block {
         self.ff_norm
             .backward(kit, &at.ff_norm, &temp.dnorm, &mut dmiddle, gradient, d);
 
-        zeros(dx, x.len());
+        dx.resize(x.len(), 0.0);
+        dx[..dropped * d].fill(0.0);
         self.gate.backward(
             kit,
             &weights.gate,
@@ -233,12 +237,12 @@ impl Block {
             .query
             .gradient(kit, &normed[dropped * d..], &temp.dquery, gradient);
         weights.key_value.gradient(normed, &temp.grad_key_value, gradient);
-        zeros(&mut temp.dnorm, x.len());
-        weights.key_value.back(kit, &temp.grad_key_value, &mut temp.dnorm);
+        temp.dnorm.resize(x.len(), 0.0);
         weights
-            .query
-            .matrix
-            .back(kit, &temp.dquery, &mut temp.dnorm[dropped * d..]);
+            .key_value
+            .back(kit, &temp.grad_key_value, Start::Zero, &mut temp.dnorm);
+        let dnorm = &mut temp.dnorm[dropped * d..];
+        weights.query.matrix.back(kit, &temp.dquery, Start::Current, dnorm);
         self.norm.backward(kit, &at.norm, &temp.dnorm, dx, gradient, d);
         (temp.dy, temp.dmiddle) = (dy, dmiddle);
     }

@@ -7,6 +7,7 @@ use crate::fused::tower::{Head, Tower};
 use crate::fused::weights::Weights as TrunkWeights;
 use crate::kernels::attention::LANES;
 use crate::kernels::matmul;
+use crate::kernels::operands::Start;
 use crate::kernels::panels::Panels;
 use crate::kernels::{elementwise, gradient};
 use crate::tensors::Dense;
@@ -43,14 +44,14 @@ impl Matrix {
         &params[self.offset..self.offset + self.k * self.n]
     }
 
-    /// y := y + x w.
-    pub(super) fn apply(&self, kit: Kit, x: &[f32], y: &mut [f32]) {
-        matmul::multiply(kit.instructions, x, &self.forward, y);
+    /// y := start + x w.
+    pub(super) fn apply(&self, kit: Kit, x: &[f32], start: Start, y: &mut [f32]) {
+        matmul::multiply(kit.instructions, x, &self.forward, start, y);
     }
 
-    /// dx := dx + dy w^T.
-    pub(super) fn back(&self, kit: Kit, dy: &[f32], dx: &mut [f32]) {
-        matmul::multiply(kit.instructions, dy, &self.back, dx);
+    /// dx := start + dy w^T.
+    pub(super) fn back(&self, kit: Kit, dy: &[f32], start: Start, dx: &mut [f32]) {
+        matmul::multiply(kit.instructions, dy, &self.back, start, dx);
     }
 
     /// Adds x^T dy to the weight's gradient.
@@ -79,10 +80,7 @@ impl Layer {
         let n = self.matrix.n;
         let bias = &kit.params[self.bias..self.bias + n];
         y.resize(x.len() / self.matrix.k * n, 0.0);
-        for row in y.chunks_exact_mut(n) {
-            row.copy_from_slice(bias);
-        }
-        self.matrix.apply(kit, x, y);
+        self.matrix.apply(kit, x, Start::Row(bias), y);
     }
 
     /// Adds to the gradients of weight and bias.
@@ -94,8 +92,8 @@ impl Layer {
 
     /// dx := dy w^T.
     pub(super) fn back(&self, kit: Kit, dy: &[f32], dx: &mut Vec<f32>) {
-        zeros(dx, dy.len() / self.matrix.n * self.matrix.k);
-        self.matrix.back(kit, dy, dx);
+        dx.resize(dy.len() / self.matrix.n * self.matrix.k, 0.0);
+        self.matrix.back(kit, dy, Start::Zero, dx);
     }
 }
 

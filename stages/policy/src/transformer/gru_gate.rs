@@ -1,6 +1,7 @@
 //! The forward and the backward pass of a GRU gate over rows.
 
 use super::dense::{GateWeights, Kit, zeros};
+use crate::kernels::operands::Start;
 use crate::kernels::{elementwise, gru_gate};
 
 /// The results of the forward pass that the backward pass needs.
@@ -34,14 +35,14 @@ impl Gate {
         d: usize,
     ) {
         let bias = &kit.params[weights.at.bias..weights.at.bias + d];
-        zeros(&mut self.rz, 2 * x.len());
-        weights.rz_y.apply(kit, y, &mut self.rz);
-        weights.rz_x.apply(kit, x, &mut self.rz);
+        self.rz.resize(2 * x.len(), 0.0);
+        weights.rz_y.apply(kit, y, Start::Zero, &mut self.rz);
+        weights.rz_x.apply(kit, x, Start::Current, &mut self.rz);
         self.rx.resize(x.len(), 0.0);
         gru_gate::open(kit.instructions, &mut self.rz, x, bias, &mut self.rx);
-        zeros(&mut self.h, x.len());
-        weights.h_y.apply(kit, y, &mut self.h);
-        weights.h_x.apply(kit, &self.rx, &mut self.h);
+        self.h.resize(x.len(), 0.0);
+        weights.h_y.apply(kit, y, Start::Zero, &mut self.h);
+        weights.h_x.apply(kit, &self.rx, Start::Current, &mut self.h);
         out.resize(x.len(), 0.0);
         gru_gate::mix(kit.instructions, &self.rz, &mut self.h, x, out, d);
     }
@@ -64,15 +65,15 @@ impl Gate {
         gru_gate::mix_back(kit.instructions, grad_out, &self.rz, &self.h, x, dh, drz, dx, d);
         weights.h_y.gradient(y, dh, gradient);
         weights.h_x.gradient(&self.rx, dh, gradient);
-        zeros(dy, x.len());
-        weights.h_y.back(kit, dh, dy);
-        zeros(drx, x.len());
-        weights.h_x.back(kit, dh, drx);
+        dy.resize(x.len(), 0.0);
+        weights.h_y.back(kit, dh, Start::Zero, dy);
+        drx.resize(x.len(), 0.0);
+        weights.h_x.back(kit, dh, Start::Zero, drx);
         gru_gate::open_back(kit.instructions, drx, &self.rz, x, drz, dx, d);
         weights.rz_y.gradient(y, drz, gradient);
         weights.rz_x.gradient(x, drz, gradient);
-        weights.rz_y.back(kit, drz, dy);
-        weights.rz_x.back(kit, drz, dx);
+        weights.rz_y.back(kit, drz, Start::Current, dy);
+        weights.rz_x.back(kit, drz, Start::Current, dx);
         zeros(sums, 2 * d);
         elementwise::column_sums(kit.instructions, drz, sums);
         for (bias, sum) in gradient[weights.at.bias..][..d].iter_mut().zip(&sums[d..]) {

@@ -51,6 +51,15 @@ impl Path {
         all
     }
 
+    /// The number of rows of which a left operand has a multiple.
+    pub fn rows(self) -> usize {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => avx512::ROWS,
+            _ => ROWS,
+        }
+    }
+
     /// The order of additions, on which the bits of a result depend.
     pub fn order(self) -> &'static str {
         match self {
@@ -69,7 +78,7 @@ pub fn product16(path: Path, a: Left16, b: Right16, start: Start, c: &mut [f32],
     }
     assert!(
         b.k.is_multiple_of(GROUP)
-            && a.rows.is_multiple_of(ROWS)
+            && a.rows.is_multiple_of(path.rows())
             && a.data.len() >= (a.rows - 1) * a.stride + (groups - 1) * a.jump + PAIRS
             && b.data.len() >= (b.panels - 1) * b.panel + b.k / 2 * WIDTH
             && c.len() >= (b.panels - 1) * panel + a.rows * WIDTH,

@@ -2,6 +2,8 @@
 
 use crate::kernels::aligned::Aligned;
 use crate::kernels::panel_layout::{UNITS, WIDTH, columns};
+use crate::kernels::panels;
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
 /// The number of elements along k that are added up together.
@@ -10,7 +12,7 @@ pub const GROUP: usize = 32;
 /// The number of pairs in a group.
 pub(super) const PAIRS: usize = GROUP / 2;
 
-/// The number of rows of a tile of AMX; buffers have a multiple of it.
+/// The number of rows of a tile of AMX.
 pub const ROWS: usize = 16;
 
 /// The nearest number in bf16, ties to even, as the upper half of the bits of `x`; NaN stays NaN.
@@ -35,6 +37,20 @@ kernel![
         }
         if let ([last], Some(out)) = (rest, out.get_mut(pairs.len())) {
             *out = narrow(*last);
+        }
+    }
+
+    /// Packs rows of a panel `[2 n, 32]`, or the first of them, as pairs of neighbours in a column `[n, 32]`.
+    fn narrow_rows(x: &[f32], out: &mut [u32]) {
+        for (x, out) in x
+            .as_chunks::<{ 2 * WIDTH }>()
+            .0
+            .iter()
+            .zip(out.as_chunks_mut::<WIDTH>().0)
+        {
+            for j in 0..WIDTH {
+                out[j] = pair(x[j], x[WIDTH + j]);
+            }
         }
     }
 
@@ -100,19 +116,18 @@ impl Panels16 {
     pub fn pack_gates(&mut self, w: &[f32], inputs: usize, hidden: usize) {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
         self.resize(inputs.next_multiple_of(2) + hidden, 4 * hidden.next_multiple_of(UNITS));
-        let k = self.k;
-        let (x, h) = w.split_at(inputs * 4 * hidden);
-        for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
-            for half in 0..2 {
-                let (column, lanes) = columns(p, half, hidden);
-                let from = row_pairs(x, 0, 4 * hidden);
-                let also = row_pairs(h, inputs.div_ceil(2), 4 * hidden);
-                for (at, even, odd) in from.chain(also) {
-                    let out = &mut panel[at * WIDTH + half * 16..][..lanes];
-                    let even = &even[column..column + lanes];
-                    for (i, (out, &even)) in out.iter_mut().zip(even).enumerate() {
-                        *out = pair(even, odd.map_or(0.0, |odd| odd[column + i]));
-                    }
+        let (k, n) = (self.k, 4 * hidden);
+        let (x, h) = w.split_at(inputs * n);
+        let instructions = InstructionSet::detect();
+        for (rows, first) in [(x, 0), (h, inputs.div_ceil(2))] {
+            // Some rows at a time, which stay in cache while each panel takes its part.
+            for (block, rows) in rows.chunks(UNITS * n).enumerate() {
+                let pairs = (rows.len() / n).div_ceil(2);
+                let at = (first + block * UNITS / 2) * WIDTH..(first + block * UNITS / 2 + pairs) * WIDTH;
+                for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
+                    let mut tile = [0.0; UNITS * WIDTH];
+                    panels::copy(rows, n, UNITS, &mut tile, |_, half| columns(p, half, hidden));
+                    narrow_rows(instructions, &tile, &mut panel[at.clone()]);
                 }
             }
         }
@@ -123,18 +138,15 @@ impl Panels16 {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
         self.resize(4 * hidden.next_multiple_of(UNITS), hidden);
         let k = self.k;
+        let instructions = InstructionSet::detect();
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             let from = p * WIDTH;
-            for c in 0..WIDTH.min(hidden - from) {
-                let row = &w[(from + c) * 4 * hidden..][..4 * hidden];
-                for (part, out) in panel.chunks_exact_mut(UNITS / 2 * WIDTH).enumerate() {
-                    let (column, lanes) = columns(part / 2, part % 2, hidden);
-                    for (pair_of, out) in
-                        row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH))
-                    {
-                        out[c] = pair(pair_of[0], pair_of.get(1).copied().unwrap_or(0.0));
-                    }
-                }
+            for (part, out) in panel.chunks_exact_mut(UNITS / 2 * WIDTH).enumerate() {
+                let (column, lanes) = columns(part / 2, part % 2, hidden);
+                let rows = (&w[from * 4 * hidden + column..], 4 * hidden);
+                let mut tile = [0.0; UNITS * WIDTH];
+                panels::transpose(rows, WIDTH.min(hidden - from), lanes, &mut tile);
+                narrow_rows(instructions, &tile, out);
             }
         }
     }
@@ -150,20 +162,12 @@ impl Panels16 {
     }
 }
 
-/// The rows of a matrix, two by two: the index of the pair from `first` on, its even row, its odd row.
-fn row_pairs(rows: &[f32], first: usize, n: usize) -> impl Iterator<Item = (usize, &[f32], Option<&[f32]>)> {
-    (first..).zip(rows.chunks(2 * n)).map(move |(at, rows)| {
-        let (even, odd) = rows.split_at(n);
-        (at, even, (!odd.is_empty()).then_some(odd))
-    })
-}
-
 /// A left operand `[rows, k]` in pairs: group g of row r begins at r x `stride` + g x `jump`.
 #[derive(Clone, Copy, Debug)]
 pub struct Left16<'a> {
     /// The pairs.
     pub data: &'a [u32],
-    /// The number of rows, a multiple of [`ROWS`].
+    /// The number of rows, a multiple of [`super::Path::rows`].
     pub rows: usize,
     /// The distance from one row to the next.
     pub stride: usize,

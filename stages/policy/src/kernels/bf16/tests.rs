@@ -37,7 +37,7 @@ fn narrowing_is_to_the_nearest() {
 #[test]
 fn products_match_their_definition_and_tiles_their_order() {
     let mut random = Random::new(&[2]);
-    for (rows, k, panels) in [(16, 32, 1), (32, 96, 3), (48, 352, 2), (64, 64, 1)] {
+    for (rows, k, panels) in [(16, 32, 1), (8, 64, 2), (32, 96, 3), (48, 352, 2), (64, 64, 1)] {
         let mut draw = |len: usize| -> Vec<u32> {
             (0..len)
                 .map(|_| narrow(random.normal() as f32) | narrow(random.normal() as f32) << 16)
@@ -60,6 +60,9 @@ fn products_match_their_definition_and_tiles_their_order() {
         };
         let mut all = Vec::new();
         for path in Path::available() {
+            if !rows.is_multiple_of(path.rows()) {
+                continue;
+            }
             let mut c = vec![9.0; panels * rows * WIDTH];
             product16(path, left, right, Start::Row(&row), &mut c, rows * WIDTH);
             for (e, &found) in c.iter().enumerate() {
@@ -95,11 +98,9 @@ fn products_match_their_definition_and_tiles_their_order() {
             }
             all.push((path, c));
         }
-        let (_, portable) = &all[all.len() - 1];
-        for (path, c) in &all {
-            if path.order() == "bf16" {
-                assert_eq!(c, portable, "{path:?}");
-            }
+        let tiles = all.iter().filter(|(path, _)| path.order() == "bf16");
+        for (path, c) in tiles {
+            assert_eq!(c, &all[all.len() - 1].1, "{path:?}");
         }
     }
 }

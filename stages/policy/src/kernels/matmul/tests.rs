@@ -52,7 +52,7 @@ fn products_match_their_definition() {
                     panels.pack(&w, k, n);
                 }
                 let mut out = c.clone();
-                multiply(instructions, &a, &panels, &mut out);
+                multiply(instructions, &a, &panels, Start::Current, &mut out);
                 for (x, y) in out.iter().zip(&exact) {
                     assert!(
                         (f64::from(*x) - y).abs() < 1e-4 * (k as f64).sqrt(),
@@ -73,7 +73,7 @@ fn products_match_their_definition() {
                 // A part of the rows gives the same bits as all of them.
                 let part = rows.div_ceil(2);
                 let mut some = c[..part * n].to_vec();
-                multiply(instructions, &a[..part * k], &panels, &mut some);
+                multiply(instructions, &a[..part * k], &panels, Start::Current, &mut some);
                 assert_eq!(some, out[..part * n]);
                 // From a row of zeros and from nothing it is the same too, to the last bit, and into panels.
                 let (mut zero, mut row) = (vec![9.0; rows * n], vec![9.0; rows * n]);
@@ -87,17 +87,14 @@ fn products_match_their_definition() {
                     Out::rows(&mut row, n),
                 );
                 assert_eq!(zero, row);
-                let mut apart = vec![9.0; n.div_ceil(WIDTH) * WIDTH * rows];
-                product(
-                    instructions,
-                    left,
-                    &panels,
-                    Start::Zero,
-                    Out::panels(&mut apart, 0, rows),
-                );
-                for (e, value) in zero.iter().enumerate() {
-                    let (r, j) = (e / n, e % n);
-                    assert_eq!(*value, apart[(j / WIDTH * rows + r) * WIDTH + j % WIDTH]);
+                for last_first in [false, true] {
+                    let mut apart = vec![9.0; n.div_ceil(WIDTH) * WIDTH * rows];
+                    let out = Out::panels(&mut apart, 0, rows).last_first(last_first);
+                    product(instructions, left, &panels, Start::Zero, out);
+                    for (e, value) in zero.iter().enumerate() {
+                        let (r, j) = (e / n, e % n);
+                        assert_eq!(*value, apart[(j / WIDTH * rows + r) * WIDTH + j % WIDTH]);
+                    }
                 }
             }
         }
