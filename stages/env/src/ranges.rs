@@ -101,6 +101,9 @@ impl View for StepRows<'_> {
 /// Calls `f(first, len, view)` over contiguous ranges of at least `grain` environments, one for each thread
 /// of rayon's current pool where there are enough of them.
 pub(crate) fn for_ranges<V: View>(view: V, len: usize, grain: usize, f: &(impl Fn(usize, usize, V) + Sync)) {
+    if len <= grain {
+        return f(0, len, view);
+    }
     let threads = rayon::current_num_threads().max(1);
     recurse(view, 0, len, len.div_ceil(threads).max(grain), f);
 }
