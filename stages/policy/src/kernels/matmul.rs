@@ -63,10 +63,12 @@ kernel![
         // As many rows as the registers of AVX2 and NEON, and those of x86's baseline, hold the sums of.
         let most = if FMA { MOST } else { 4 };
         let (k, n) = (a.k, w.n);
+        let panels = n.div_ceil(WIDTH);
         for from in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - from);
             let start = if from == 0 { start } else { Start::Current };
-            for p in 0..n.div_ceil(WIDTH) {
+            for p in 0..panels {
+                let p = if c.last_first { panels - 1 - p } else { p };
                 let panel = &w.panel(p)[(over + from) * WIDTH..(over + from + depth) * WIDTH];
                 let mut row = 0;
                 // Groups of nearly equal size, so that none is of a row or two, whose chains would leave the

@@ -108,9 +108,8 @@ impl<'a> Out<'a> {
         }
     }
 
-    /// Computes the last panel first, if `yes`, where instructions allow the choice. Products that read the
-    /// same weights in turns forwards and backwards find in the L2 cache what the one before read last, when
-    /// it cannot hold all of them.
+    /// Computes the last panel first, if `yes`. Products that read the same weights in turns forwards and
+    /// backwards find in the L2 cache what the one before read last, when it cannot hold all of them.
     pub fn last_first(mut self, yes: bool) -> Self {
         self.last_first = yes;
         self
