@@ -392,7 +392,7 @@ impl<'a> Loader<'a> {
                 if let Work::Command(command) = &mut node.work {
                     Arc::make_mut(command).points = connections.folders(point);
                 }
-                if let Some(other) = ids.insert(node.id.to_ascii_lowercase(), node.id.clone())
+                if let Some(other) = ids.insert(node.id.to_lowercase(), node.id.clone())
                     && !quiet
                 {
                     self.problems.add(

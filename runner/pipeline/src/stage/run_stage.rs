@@ -255,7 +255,7 @@ fn is_image(text: &str) -> bool {
 /// True if two relative paths are equal, or one is an ancestor of the other; on a Mac also where only case
 /// differs.
 fn nested(a: &str, b: &str) -> bool {
-    let (a, b) = (a.to_ascii_lowercase(), b.to_ascii_lowercase());
+    let (a, b) = (a.to_lowercase(), b.to_lowercase());
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short.as_str())
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
