@@ -158,7 +158,7 @@ fn golden() {
     ];
     assert_eq!(
         digests.map(|digest| digest.short()),
-        ["d733251dc5", "bc670e5338", "527f8f021a", "41542b279a", "bc0841dd8e"]
+        ["211e64bace", "854c9cc0ad", "1bce4f470f", "41542b279a", "bc0841dd8e"]
     );
 }
 
