@@ -80,8 +80,8 @@ def build_program(architecture):
     linking = ["-Clinker=rust-lld", "-Clink-arg=--icf=all"]
     own = environment("-Ctarget-feature=+crt-static", "-Crelocation-model=static", *linking)
     run("rustup", "target", "add", target, f"{architecture}-unknown-linux-gnu", stderr=subprocess.DEVNULL)
-    run("cargo", "zigbuild", "--profile", "dist", "--locked", "-p", "runner", "--target", target, env=own)
-    return TARGET_DIR / target / "dist/runner"
+    run("cargo", "zigbuild", "--profile", "released", "--locked", "-p", "runner", "--target", target, env=own)
+    return TARGET_DIR / target / "released/runner"
 
 
 def licences(architecture):
