@@ -111,8 +111,8 @@ impl Slurm {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Waits until no task is in the queue, for at most three minutes: a controller that was killed has lost the
-    /// ends of tasks that it had not saved, and misses these tasks on their nodes a minute after its start.
+    /// Waits until no task is in the queue, for at most three minutes: a controller that was killed has lost
+    /// the ends of tasks that it had not saved, and misses these tasks a minute after its start.
     ///
     /// # Panics
     /// When some are left.
