@@ -19,7 +19,7 @@ pub(crate) struct Case {
     pub expected: Expected,
 }
 
-/// What the search for the goal finds; the fields are those of `tests/reference/symbolic/README.md`.
+/// The findings of the search for the goal; the fields are those of `tests/reference/symbolic/README.md`.
 #[derive(Debug, Deserialize, PartialEq)]
 pub(crate) struct Expected {
     pub vars: Vec<String>,

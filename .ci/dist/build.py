@@ -80,8 +80,8 @@ def build_program(architecture):
     linking = ["-Clinker=rust-lld", "-Clink-arg=--icf=all"]
     own = environment("-Ctarget-feature=+crt-static", "-Crelocation-model=static", *linking)
     run("rustup", "target", "add", target, f"{architecture}-unknown-linux-gnu", stderr=subprocess.DEVNULL)
-    run("cargo", "zigbuild", "--profile", "released", "--locked", "-p", "runner", "--target", target, env=own)
-    return TARGET_DIR / target / "released/runner"
+    run("cargo", "zigbuild", "--profile", "lto", "--locked", "-p", "runner", "--target", target, env=own)
+    return TARGET_DIR / target / "lto/runner"
 
 
 def licences(architecture):

@@ -1,7 +1,7 @@
 //! The adjustment of the prices of bars, and the evidence for it on the ex-dates of corporate actions.
 
 use crate::Date;
-use crate::corporate_action::{CorporateAction, Kind, SplitRatio, by_symbol};
+use crate::corporate_action::{BySymbol, CorporateAction, Kind, SplitRatio};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -317,9 +317,9 @@ pub fn left(actions: Vec<CorporateAction>, adjusted: Adjusted) -> Vec<CorporateA
             .collect(),
         Adjusted::Splits => {
             let (splits, mut others): (Vec<_>, Vec<_>) = actions.into_iter().partition(is_split);
-            let splits = by_symbol(&splits);
+            let splits = BySymbol::new(&splits);
             for action in &mut others {
-                let own = splits.get(action.symbol.as_str()).into_iter().flatten();
+                let own = splits.of(&action.symbol);
                 let later = own.filter(|split| split.date > action.date);
                 action.amount /= later.map(|split| split.ratio).product::<f64>();
             }

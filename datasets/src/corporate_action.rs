@@ -63,13 +63,23 @@ impl CorporateAction {
     }
 }
 
-/// The actions of each symbol, in their order.
-pub fn by_symbol(actions: &[CorporateAction]) -> BTreeMap<&str, Vec<&CorporateAction>> {
-    let mut out: BTreeMap<&str, Vec<&CorporateAction>> = BTreeMap::new();
-    for action in actions {
-        out.entry(&action.symbol).or_default().push(action);
+/// Corporate actions by symbol, those of each in their order.
+pub struct BySymbol<'a>(BTreeMap<&'a str, Vec<&'a CorporateAction>>);
+
+impl<'a> BySymbol<'a> {
+    /// Sorts actions by symbol.
+    pub fn new(actions: &'a [CorporateAction]) -> Self {
+        let mut out: BTreeMap<&str, Vec<&CorporateAction>> = BTreeMap::new();
+        for action in actions {
+            out.entry(&action.symbol).or_default().push(action);
+        }
+        Self(out)
     }
-    out
+
+    /// The actions of a symbol.
+    pub fn of(&self, symbol: &str) -> impl Iterator<Item = &'a CorporateAction> {
+        self.0.get(symbol).into_iter().flatten().copied()
+    }
 }
 
 macro_rules! ratios {

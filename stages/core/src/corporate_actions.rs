@@ -8,7 +8,7 @@ use crate::table;
 use arrow_array::{Array as _, ArrayRef, Date32Array, RecordBatch, StringArray};
 use datasets::Date;
 use datasets::adjusted::{self, Closes, Contradiction, Stated};
-use datasets::corporate_action::{CorporateAction, Kind, by_symbol};
+use datasets::corporate_action::{BySymbol, CorporateAction, Kind};
 use datasets::schema::CORPORATE_ACTIONS;
 use datasets::spelling::lookalike;
 use rayon::prelude::*;
@@ -48,17 +48,16 @@ pub fn held(
     tell_unknown(context, &actions, &bars.symbols(&context.store)?);
     let refused = |found: Contradiction| StageError::new(found.message).hint(found.hint);
     let closes = closes(context, bars, &actions)?;
-    let own = by_symbol(&actions);
+    let own = BySymbol::new(&actions);
     let of_each = closes
         .iter()
-        .flat_map(|closes| adjusted::hold(closes, own[closes.symbol.as_str()].iter().copied()));
+        .flat_map(|closes| adjusted::hold(closes, own.of(&closes.symbol)));
     let (fact, mut warnings) =
         adjusted::resolve(stated(bars).as_ref(), &of_each.collect::<Vec<_>>()).map_err(refused)?;
     let left = adjusted::left(actions, fact.value);
-    let own = by_symbol(&left);
+    let own = BySymbol::new(&left);
     for closes in &closes {
-        let own = own.get(closes.symbol.as_str()).into_iter().flatten();
-        warnings.extend(adjusted::hold_dividends(closes, own.copied()).map_err(refused)?);
+        warnings.extend(adjusted::hold_dividends(closes, own.of(&closes.symbol)).map_err(refused)?);
     }
     context.log(format!("the bars are adjusted for: {} ({})", fact.value, fact.origin));
     for warning in warnings.iter().take(WARNINGS) {

@@ -1,4 +1,4 @@
-//! What a user can write for a file whose layout is not recognised.
+//! The settings that a user can write for a file whose layout is not recognised.
 
 use crate::column_names::is;
 use crate::form::Looked;

@@ -1,4 +1,4 @@
-//! How a text is written: settings that stages without layouts share.
+//! The settings of the spelling of texts, which stages without layouts share.
 
 use crate::number::Separators;
 use datasets::layout::check_separator;
@@ -13,7 +13,7 @@ stages_core::flat_settings! {
         /// The names of the columns, in order, of a text without a header; empty where it has one.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         pub header: Vec<String>,
-        /// How numbers are written.
+        /// The spelling of numbers.
         #[serde(flatten)]
         pub numbers: NumberSettings,
     }

@@ -26,7 +26,7 @@ pub enum Format {
     Json,
 }
 
-/// How rows are numbered in messages.
+/// The numbering of rows in messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbering {
     /// By lines of a text; the number is that of the lines before the first line of [`Packed::bytes`], -1 if
@@ -70,7 +70,7 @@ pub struct Packed {
     pub lines: Option<Arc<Vec<usize>>>,
     /// The bytes of a text in the file, where `bytes` are others.
     pub raw: Option<Bytes>,
-    /// What is found about how the file is read.
+    /// Findings about the reading of the file.
     pub notes: Notes,
 }
 

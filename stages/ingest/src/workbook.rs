@@ -16,7 +16,7 @@ pub(crate) fn is_workbook(bytes: &[u8]) -> bool {
     bytes.starts_with(b"PK\x03\x04") && memchr::memmem::find(bytes, ENTRY).is_some()
 }
 
-/// What another office file is: those that are archives, too.
+/// The name of another office format: those that are archives, too.
 pub(crate) fn other(bytes: &[u8]) -> Option<&'static str> {
     let has = |text: &[u8]| memchr::memmem::find(bytes, text).is_some();
     if !bytes.starts_with(b"PK\x03\x04") {
@@ -41,7 +41,7 @@ pub(crate) struct Sheet {
     pub above: isize,
     /// The names of the other sheets with tables.
     pub others: Vec<String>,
-    /// What is to be told of its columns of symbols.
+    /// Remarks about its columns of symbols.
     pub notes: Vec<String>,
 }
 

@@ -88,7 +88,7 @@ impl Panel {
     }
 }
 
-/// What is told of a panel and its actions: an error, or warnings.
+/// The messages about a panel and its actions: an error, or warnings.
 fn told(panel: &Panel, actions: &Value) -> (bool, String) {
     let bench = Bench::new();
     bench.file("panel.csv", panel.text());

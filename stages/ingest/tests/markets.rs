@@ -147,7 +147,7 @@ fn columns_state_currency_and_exchange() {
     assert!(err.message.contains("in JPY here and in USD above"), "{}", err.message);
 }
 
-/// What states the currency of prices: column, sign, unit, or name of the column of prices.
+/// The statements of the currency of prices: column, sign, unit, or name of the column of prices.
 #[test]
 fn the_currency_that_a_file_states_is_taken() {
     let days = sessions("XNYS", "2023-02-13", 30);

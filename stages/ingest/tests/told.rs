@@ -51,7 +51,7 @@ fn closes(random: &mut Random, count: usize) -> Vec<f64> {
     (0..count).map(step).collect()
 }
 
-/// What is told of files: the error with its hint, or the warnings; and the facts.
+/// The messages about files: the error with its hint, or the warnings; and the facts.
 fn told(bench: &Bench, with: Value) -> (bool, String, Value) {
     match bench.run(BARS, with) {
         Ok(done) => (false, done.warnings.join("\n"), done.artifact.meta["facts"].clone()),

@@ -1,4 +1,4 @@
-//! What is written in the cells and bytes of files: numbers, dates, headers, encodings, containers.
+//! The contents of cells, and the bytes of files: numbers, dates, headers, encodings, containers.
 //!
 //! One clean table of bars is written in many ways. Each must give the right values, or an error whose
 //! remedy, applied, gives them: never other values.

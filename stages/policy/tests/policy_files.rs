@@ -311,7 +311,7 @@ fn other_networks_of_stable_baselines3(python: &str) {
     }
 }
 
-/// What is pickled in a zip beyond names of networks is neither called nor loaded.
+/// Objects that are pickled in a zip beyond names of networks are neither called nor loaded.
 fn hostile_pickles_run_nothing(python: &str) {
     let world = World::new();
     let marker = world.path("marker");

@@ -74,7 +74,7 @@ fn begins_json(bytes: &[u8]) -> bool {
     }
 }
 
-/// How a file is packed.
+/// The packing of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     /// Not packed.
@@ -87,7 +87,7 @@ pub enum Packing {
     Zip,
 }
 
-/// Which files of an archive are wanted.
+/// The files of an archive that are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// All files, in the order of the archive.

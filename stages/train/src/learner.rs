@@ -1,4 +1,4 @@
-//! What every algorithm works with: environments, a network, the train state, and the steps of an update that
+//! The parts of every algorithm: environments, a network, the train state, and the steps of an update that
 //! are common to all algorithms.
 
 use crate::at_a_bound::AtABound;

@@ -174,7 +174,7 @@ pub enum Cause {
 pub struct Booking {
     /// Why.
     pub cause: Cause,
-    /// What; `None` of cash alone.
+    /// The instrument; `None` of cash alone.
     #[serde(flatten)]
     pub of: Option<Instrument>,
     /// The change of the position: contracts, units, shares or a fraction of the net asset value.

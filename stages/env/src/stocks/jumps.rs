@@ -3,7 +3,7 @@
 use super::build::Bar;
 use super::config::{Prices, StocksConfig};
 use datasets::adjusted::{ACCEPTED, Adjusted, JUMPS};
-use datasets::corporate_action::{CorporateAction, Kind, by_symbol};
+use datasets::corporate_action::{BySymbol, CorporateAction, Kind};
 use datasets::quality::{Level, Shape};
 use stages_core::dataset::DataSet;
 use stages_core::{StageError, corporate_actions};
@@ -34,14 +34,11 @@ pub(super) fn refuse(
             || config.symbols.iter().any(|held| held == symbol)
             || config.hedge.symbol() == Some(symbol)
     };
-    let listed = by_symbol(actions.unwrap_or_default());
+    let listed = BySymbol::new(actions.unwrap_or_default());
     let (mut first, mut more) = (None, 0);
     for (symbol, bars) in bars.iter().filter(|(symbol, _)| is_held(symbol)) {
         let own: Vec<&CorporateAction> = listed
-            .get(symbol.as_str())
-            .into_iter()
-            .flatten()
-            .copied()
+            .of(symbol)
             .filter(|action| matches!(action.kind, Kind::Split | Kind::StockDividend))
             .collect();
         let mut level = Level::default();

@@ -16,7 +16,7 @@ pub struct Proposal {
     pub(super) settings: Vec<String>,
     /// Keys of the layout beside the columns, a line each.
     pub(super) layout: Vec<String>,
-    /// What the file does not say.
+    /// Questions that the file leaves open.
     pub questions: Vec<Question>,
     /// Our required columns that were not found.
     pub missing: Vec<&'static str>,

@@ -26,7 +26,7 @@ pub(super) struct Columns {
     symbol: Option<String>,
     /// The numeric columns, in the order of the configuration or, if that names none, of the file.
     pub numbers: Vec<String>,
-    /// What is to be told of a column that is not read.
+    /// A remark about a column that is not read.
     note: Option<String>,
 }
 

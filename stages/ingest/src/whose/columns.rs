@@ -124,7 +124,7 @@ pub(crate) fn unread_texts(packed: &Packed, read: impl Fn(&str) -> bool) -> Resu
     Ok(found)
 }
 
-/// What the columns of a file say of symbols that its layout does not.
+/// The statements of a file's columns about symbols that its layout does not make.
 #[derive(Debug, Default)]
 pub(crate) struct Columns {
     /// The column of symbols, if the layout maps none that the file has.
@@ -133,7 +133,7 @@ pub(crate) struct Columns {
     pub suspect: Option<Suspect>,
     /// The column of currencies of bars, if it has no usual name, and nothing else in it.
     pub currency: Option<String>,
-    /// What is to be told of columns that are found.
+    /// A remark about columns that are found.
     pub note: Option<String>,
     /// True if the file's columns or its layout state the symbols.
     pub states_symbol: bool,
@@ -274,7 +274,7 @@ impl Columns {
     }
 }
 
-/// What is told of a column of symbols that are numbers.
+/// The remark about a column of symbols that are numbers.
 pub(crate) fn stored_as_numbers(column: &str) -> String {
     format!(
         "the symbols of the column `{column}` are stored as numbers: leading zeros, if they had any, are lost"

@@ -10,7 +10,7 @@ use stages_core::{Source, StageError};
 use stages_table_file::packing::PACKED_ENDINGS;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a symbol is taken from.
+/// The origin of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Origin {
     /// The name of the file, or a directory in Hive's style, which is a column.
@@ -45,7 +45,7 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Places(BTreeMap<String, Place>);
 
-/// What the name of a file says.
+/// The meaning of a file's name.
 #[derive(Clone, Debug, PartialEq)]
 enum Stem<'n> {
     /// A symbol.

@@ -80,7 +80,7 @@ pub(crate) struct Suspect {
 }
 
 impl Suspect {
-    /// What is told of a column across which the numbers go on; `remedy` says that it is nobody's.
+    /// The remark about a column across which the numbers go on; `remedy` says that it is nobody's.
     pub(crate) fn note(&self, remedy: &str) -> String {
         let Self { name, values, .. } = self;
         format!(

@@ -17,12 +17,12 @@ pub(crate) struct Sample {
     pub symbol: &'static str,
     /// The letters of the columns with values: open, high, low, close, volume, adjusted close.
     pub columns: &'static str,
-    /// What stands before the rows: of a table of text, all lines up to the header.
+    /// The text before the rows: of a table of text, all lines up to the header.
     pub head: &'static str,
     /// A row: `{o}` to `{a}` for values, `{o,}` with a decimal comma, `{v/100}` in lots, `{vM}` in millions,
     /// `{d%Y-%m-%d}` for the day, `{s}`, `{ms}`, `{us}` for its epoch, `{s+14.5}` for that of an hour.
     pub row: &'static str,
-    /// What stands between rows, and after the last.
+    /// The text between rows, and after the last.
     pub between: &'static str,
     pub foot: &'static str,
 }

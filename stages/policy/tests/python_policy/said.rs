@@ -1,4 +1,4 @@
-//! What a policy says is what is done, and answers that are none are named.
+//! A policy's answer is what is done, and answers that are none are named.
 
 use crate::{BATCH, OBS, World, act, called, choices, chosen, components, loaded, masks, module, reals};
 use serde_json::json;

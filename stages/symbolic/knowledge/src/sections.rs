@@ -25,7 +25,7 @@ const ALIGN: u64 = 64;
 #[error("the file is damaged, or of another version of the format")]
 pub struct SectionError;
 
-/// What a file holds: one section, or those of a struct's fields, in order.
+/// The contents of a file: one section, or those of a struct's fields, in order.
 pub trait Section: Sized {
     /// Adds the sections.
     fn add<'a>(&'a self, sections: &mut Vec<&'a [u8]>);

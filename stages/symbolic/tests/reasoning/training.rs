@@ -78,7 +78,7 @@ impl Home {
     }
 }
 
-/// What evaluations ask a policy.
+/// The logits for which evaluations ask a policy.
 pub(crate) fn logits(
     policy: &Policy,
 ) -> impl FnMut(&CandidateBatch, &[u32], &mut Vec<f32>) -> Result<(), StageError> + '_ {

@@ -83,7 +83,7 @@ pub(crate) fn metrics<A>(
 
 /// An algorithm with an actor of continuous actions, beside which a population can act.
 pub(crate) trait HasActor: OffPolicy<Networks = ActorCriticLearner<Self::Buffers>> {
-    /// What the algorithm keeps besides actions.
+    /// The buffers that the algorithm keeps besides actions.
     type Buffers: Default + Send + Sync;
 
     /// Chooses actions `[n, A]` for observations `[n, D]`, as networks read them, with exploration.

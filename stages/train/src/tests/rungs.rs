@@ -306,7 +306,7 @@ fn the_share_counts_checkpoints_and_stored_states() {
     assert_eq!(share(Some(200)), "0 of 200 steps", "it is past the end");
 }
 
-/// What ended a training early ends the longer one, too.
+/// A cause that ended a training early ends the longer one, too.
 #[test]
 fn an_early_stop_stays_one() {
     let mut case = Case::new("CartPole-v1", ppo(&json!({ "learning_rate": 0.0 })), [700, 1100]);

@@ -6,7 +6,7 @@ use crate::adjustment::{Adjustment, adjustments};
 use crate::stocks::config::{FillAt, Prices, Rules, StocksConfig};
 use crate::stocks::tables::{Event, Panel, status};
 use datasets::Date;
-use datasets::corporate_action::CorporateAction;
+use datasets::corporate_action::{BySymbol, CorporateAction};
 use stages_core::StageError;
 use std::collections::VecDeque;
 
@@ -35,12 +35,14 @@ pub(super) fn panel(source: &PanelSource, config: &StocksConfig) -> Result<(Pane
         liquidity: vec![0.0; if by_volume { 2 * t * n } else { 0 }],
         ..Panel::default()
     };
+    let actions = BySymbol::new(&source.actions);
     let mut events = Vec::new();
     for (i, bars) in bars.iter().enumerate() {
         if config.rules == Rules::Finrl && bars.len() < t {
             return Err(lacks_a_date(source, i, bars, &dates));
         }
-        let changes = adjustments(&source.actions, &source.bars[i].symbol, &dates)?;
+        let symbol = &source.bars[i].symbol;
+        let changes = adjustments(actions.of(symbol), symbol, &dates)?;
         events.extend(changes.iter().map(|change| Event {
             t: change.snapshot as u32,
             symbol: i as u32,

@@ -63,7 +63,7 @@ pub struct OnnxForm {
     state_len: usize,
 }
 
-/// What a user says of a model, beyond what stands in it.
+/// Statements of a user about a model, beyond what stands in it.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     /// The roles of inputs and outputs, by their names.

@@ -32,7 +32,7 @@ pub struct PythonForm {
     /// More arguments of that function, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kwargs: BTreeMap<String, Value>,
-    /// What one call decides.
+    /// The observations that one call decides for.
     #[serde(default, skip_serializing_if = "Per::is_batch")]
     pub per: Per,
     /// S, the number of floats of an environment's recurrent state; 0 without memory.
@@ -50,7 +50,7 @@ pub struct PythonForm {
     pub versions: Versions,
 }
 
-/// What one call of a policy decides.
+/// The observations that one call of a policy decides for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Per {

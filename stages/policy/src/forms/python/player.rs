@@ -15,7 +15,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// What the outputs of a batch are.
+/// The outputs of a batch: logits.
 const LOGITS: u8 = 2;
 /// The same, of means.
 const MEAN: u8 = 3;
@@ -33,7 +33,7 @@ pub(super) struct Player {
     /// The first error: there are no decisions after it.
     error: Option<StageError>,
     chosen: Vec<u32>,
-    /// What it was started from, without the files that it loads.
+    /// The form that it was started from, without the files that it loads.
     form: PythonForm,
     program: BTreeMap<String, Vec<u8>>,
     /// The directory of the worker, to be dropped after it.
@@ -56,7 +56,7 @@ struct Places {
     log_std: u64,
     /// `[B]`.
     value: u64,
-    /// What the outputs are, and whether there are standard deviations and values: 3 bytes.
+    /// The kind of the outputs, and flags of standard deviations and values: 3 bytes.
     about: u64,
 }
 

@@ -221,7 +221,7 @@ pub(super) struct Acting {
     head: ActionHead,
     /// The outputs of each component `[K]`.
     ranges: Vec<Range<usize>>,
-    /// Whether the condition of each line holds `[L, B]`.
+    /// The truth of each line's condition `[L, B]`.
     conditions: Vec<f64>,
     /// The values of the actions' expressions `[V, B]`.
     values: Vec<f64>,

@@ -20,7 +20,7 @@ pub(super) fn n(n: i64) -> Size {
 #[derive(Clone, Default)]
 pub(super) struct Model {
     graph: Message,
-    /// What the model has beside its graph.
+    /// The fields of the model beside its graph.
     rest: Message,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn linear(x: &str, y: &str, d: usize, a: usize) -> Model {
         .op("MatMul", &[x, "w"], y, &[])
 }
 
-/// What a policy decides for one observation: log-probabilities or the action.
+/// The decision of a policy for one observation: log-probabilities or the action.
 fn decide(policy: &AnyPolicy, obs: &[f32], mask: &[bool]) -> Result<Vec<f32>, StageError> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path()).unwrap();
