@@ -288,18 +288,12 @@ fn digest<'s, T: Copy + 's, const N: usize>(
     symbols: impl Iterator<Item = &'s [T]>,
     bytes_of: impl Fn(T) -> [u8; N],
 ) -> BlobDigest {
-    let mut bytes = Vec::new();
+    let mut bytes: Vec<[u8; N]> = Vec::new();
     for values in symbols {
-        bytes.extend((values.len() as u64).to_le_bytes());
-        let start = bytes.len();
-        bytes.resize(start + N * values.len(), 0);
-        let (places, _) = bytes[start..].as_chunks_mut::<N>();
-        places
-            .iter_mut()
-            .zip(values)
-            .for_each(|(place, value)| *place = bytes_of(*value));
+        bytes.extend((values.len() as u64).to_le_bytes().as_chunks::<N>().0);
+        bytes.extend(values.iter().map(|value| bytes_of(*value)));
     }
-    BlobRef::of(&bytes).blob
+    BlobRef::of(bytes.as_flattened()).blob
 }
 
 /// The bars of a partition.

@@ -105,8 +105,9 @@ impl<R: Rows> Named<'_, R> {
     /// The memo of the feature's states at the end of a partition and of the table with its values, given the
     /// states of the partition's symbols at the beginning.
     fn memo(&self, partition: &SourcePartition<R>, states: &[State]) -> Memo {
-        let states: Vec<u8> = states.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
-        let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &states];
+        let states: Vec<[u8; 8]> = states.iter().flatten().map(|value| value.to_le_bytes()).collect();
+        let read = partition.contents.read_by(self.feature);
+        let parts: [&[u8]; 3] = [self.key.as_bytes(), &read, states.as_flattened()];
         let label = format!("{} {}", partition.key.name(), self.feature.columns().join(" "));
         Memo::new("features v4", &parts, label)
     }

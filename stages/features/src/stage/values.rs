@@ -24,7 +24,7 @@ impl TableStates {
             bytes.extend((states.len() as u64).to_le_bytes());
             for state in states {
                 bytes.extend((state.len() as u64).to_le_bytes());
-                bytes.extend(state.iter().flat_map(|value| value.to_le_bytes()));
+                state.iter().for_each(|value| bytes.extend(value.to_le_bytes()));
             }
         }
         bytes
