@@ -46,6 +46,13 @@ impl Symbols {
             Self::One(first) | Self::Several { first, .. } => first,
         }
     }
+
+    /// The last symbol.
+    pub fn last(&self) -> &str {
+        match self {
+            Self::One(last) | Self::Several { last, .. } => last,
+        }
+    }
 }
 
 impl fmt::Display for Symbols {

@@ -25,7 +25,7 @@ impl Scale {
         match self {
             _ if shares == 1.0 => value,
             Self::Power(power) => value / shares.powi(power),
-            Self::Angle => (value.to_radians().tan() / shares).atan().to_degrees(),
+            Self::Angle => libm::atan(libm::tan(value.to_radians()) / shares).to_degrees(),
         }
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn run_over_bars(
 fn over_splits<'a>(features: &[Named<'_, Bars>], over: &'a [OverSplits<'_>]) -> Vec<Named<'a, Bars>> {
     let of = features.iter().zip(over);
     of.map(|(named, over)| Named {
-        key: format!("{} over splits", named.key),
+        key: format!("{} over splits v2", named.key),
         feature: over,
     })
     .collect()
@@ -201,7 +201,7 @@ pub(super) fn share_over_bars(
 /// The memo of the digests of a partition's bars.
 fn contents_memo(partition: &Partition, price: Price, splits: Option<&Splits>) -> Memo {
     let price = [u8::from(price == Price::AdjustedClose)];
-    let splits = splits.map(|splits| splits.text(partition));
+    let splits = splits.map(|splits| splits.text(&partition.key));
     let mut parts: Vec<&[u8]> = vec![partition.blob.blob.as_bytes(), &price];
     parts.extend(splits.iter().map(String::as_bytes));
     Memo::new(

@@ -6,11 +6,13 @@ use crate::numerics::Bars;
 use datasets::Date;
 use datasets::adjusted::left;
 use datasets::corporate_action::{CorporateAction, Kind};
-use stages_core::dataset::{DataSet, Partition};
+use stages_core::dataset::{DataSet, PartitionKey};
 use stages_core::{Context, Given, StageError, corporate_actions};
+use std::collections::BTreeMap;
+use std::ops::Bound;
 
-/// The splits and stock dividends of all symbols.
-pub(super) struct Splits(Vec<CorporateAction>);
+/// The splits and stock dividends of each symbol, in their order.
+pub(super) struct Splits(BTreeMap<String, Vec<CorporateAction>>);
 
 impl Splits {
     /// The splits at the port; `None` if nothing is connected.
@@ -38,7 +40,7 @@ impl Splits {
                 "the split of {} on {} has no ratio",
                 split.symbol, split.date
             ))),
-            None => Ok(Some(Self(splits))),
+            None => Ok(Some(Self::of(splits))),
         }
     }
 
@@ -55,17 +57,28 @@ impl Splits {
         Ok(splits)
     }
 
+    fn of(splits: Vec<CorporateAction>) -> Self {
+        let mut by_symbol: BTreeMap<String, Vec<CorporateAction>> = BTreeMap::new();
+        for split in splits {
+            by_symbol.entry(split.symbol.clone()).or_default().push(split);
+        }
+        Self(by_symbol)
+    }
+
     /// The splits that the values of a partition depend on, as text for keys.
-    pub(super) fn text(&self, partition: &Partition) -> String {
-        let last = partition.key.range.to;
-        let of = self.0.iter().filter(|split| split.date <= last);
+    pub(super) fn text(&self, key: &PartitionKey) -> String {
+        let (first, last) = (key.symbols.first(), key.symbols.last());
+        let from = self.0.range::<str, _>((Bound::Included(first), Bound::Unbounded));
+        let of = from.take_while(|(symbol, _)| symbol.as_str() <= last);
+        let of = of.flat_map(|(_, splits)| splits);
+        let of = of.filter(|split| split.date <= key.range.to);
         of.map(|split| format!("{} {} {}\n", split.symbol, split.date, split.ratio))
             .collect()
     }
 
     /// Multiplies prices after splits by the split ratios, and divides volumes by them.
     pub(super) fn apply(&self, symbol: &str, dates: &[Date], bars: &mut Bars) {
-        let splits: Vec<&CorporateAction> = self.0.iter().filter(|split| split.symbol == symbol).collect();
+        let splits = self.0.get(symbol).map_or(&[][..], Vec::as_slice);
         let shares = |date: &Date| {
             splits
                 .iter()
@@ -80,5 +93,54 @@ impl Splits {
             }
             bars.volume[row] /= shares;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::DateRange;
+    use stages_core::dataset::Symbols;
+
+    #[test]
+    fn a_partition_depends_on_the_splits_of_its_own_symbols_up_to_its_end() {
+        let day = |day| Date::from_ymd(2020, 8, day).unwrap();
+        let split = |symbol: &str, on| CorporateAction {
+            symbol: symbol.to_owned(),
+            date: day(on),
+            kind: Kind::Split,
+            ratio: 4.0,
+            amount: f64::NAN,
+            new_symbol: String::new(),
+            origin: "test".to_owned(),
+        };
+        let splits = Splits::of(vec![
+            split("B", 3),
+            split("A", 5),
+            split("C", 4),
+            split("B", 9),
+            split("BB", 2),
+        ]);
+        let text = |symbols| {
+            let range = DateRange {
+                from: day(1),
+                to: day(6),
+            };
+            splits.text(&PartitionKey { symbols, range })
+        };
+        assert_eq!(text(Symbols::One("B".to_owned())), "B 2020-08-03 4\n");
+        let (first, last) = ("B".to_owned(), "C".to_owned());
+        let several = "B 2020-08-03 4\nBB 2020-08-02 4\nC 2020-08-04 4\n";
+        assert_eq!(text(Symbols::Several { first, last }), several);
+        let mut bars = Bars {
+            close: vec![10.0, 2.5],
+            volume: vec![1.0, 4.0],
+            ..Bars::default()
+        };
+        for prices in [&mut bars.open, &mut bars.high, &mut bars.low] {
+            *prices = vec![1.0; 2];
+        }
+        splits.apply("B", &[day(2), day(3)], &mut bars);
+        assert_eq!((bars.close, bars.volume), (vec![10.0, 10.0], vec![1.0, 1.0]));
     }
 }

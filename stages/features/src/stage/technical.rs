@@ -52,7 +52,7 @@ pub struct Technical;
 impl StageKind for Technical {
     type Config = TechnicalConfig;
     const NAME: &'static str = "features/technical";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
     const ABOUT: &'static str = "technical indicators of bars, as TA-Lib or stockstats define them: \
         averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {

@@ -70,7 +70,7 @@ pub fn play<T: Task>(
             let uniform = Random::new(&[seed, env as u64, step]).uniform();
             let (action, probability) = choose(&logits[candidates], choice, uniform);
             actions[env] = action as u32;
-            log_probability[env] += probability.ln();
+            log_probability[env] += libm::log(probability);
         }
         envs.step(&actions);
         step += 1;
@@ -80,7 +80,7 @@ pub fn play<T: Task>(
                 continue;
             };
             from[env] = START;
-            let probability = std::mem::take(&mut log_probability[env]).exp();
+            let probability = libm::exp(std::mem::take(&mut log_probability[env]));
             if let Some(slot) = ends.get_mut(env + episodes[env] * all) {
                 *slot = Some((end, probability));
                 left -= 1;
@@ -94,7 +94,7 @@ pub fn play<T: Task>(
 /// The action of a row of logits, and its probability.
 fn choose(logits: &[f32], choice: Choice, uniform: f64) -> (usize, f64) {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let weight = |logit: f32| f64::from(logit - most).exp();
+    let weight = |logit: f32| libm::exp(f64::from(logit - most));
     let total: f64 = logits.iter().map(|&logit| weight(logit)).sum();
     let action = match choice {
         Choice::Greedy => logits.iter().position(|&logit| logit == most).unwrap_or(0),

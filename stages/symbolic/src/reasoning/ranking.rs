@@ -81,7 +81,7 @@ pub fn ranking(
                 let to_answer = beam.iter().filter(|path| path.state.is_right());
                 let best = to_answer.max_by(|a, b| a.log_probability.total_cmp(&b.log_probability));
                 paths.extend(best.map(|path| {
-                    let probability = path.log_probability.exp();
+                    let probability = libm::exp(path.log_probability);
                     format!("{} ({probability:.3})", task.text(&path.state))
                 }));
             }
@@ -171,8 +171,8 @@ impl Search {
             let row = self.batch.env_candidates[at] as usize..self.batch.env_candidates[at + 1] as usize;
             let logits = &self.logits[row];
             let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let sum: f64 = logits.iter().map(|&logit| f64::from(logit - most).exp()).sum();
-            let before = self.paths[at].log_probability - sum.ln();
+            let sum: f64 = logits.iter().map(|&logit| libm::exp(f64::from(logit - most))).sum();
+            let before = self.paths[at].log_probability - libm::log(sum);
             for (action, &logit) in logits.iter().enumerate() {
                 // A logit of minus infinity forbids.
                 if logit > f32::NEG_INFINITY {
@@ -203,8 +203,8 @@ fn pooled(beam: &[Path], pooling: PathPooling) -> Vec<(u32, f64)> {
     let one = |of: &[(u32, f64)]| match pooling {
         PathPooling::Max => of[0],
         PathPooling::Sum => {
-            let sum: f64 = of.iter().map(|end| (end.1 - of[0].1).exp()).sum();
-            (of[0].0, of[0].1 + sum.ln())
+            let sum: f64 = of.iter().map(|end| libm::exp(end.1 - of[0].1)).sum();
+            (of[0].0, of[0].1 + libm::log(sum))
         }
     };
     ends.chunk_by(|a, b| a.0 == b.0).map(one).collect()

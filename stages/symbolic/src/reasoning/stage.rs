@@ -19,7 +19,7 @@ pub struct Reasoning;
 impl StageKind for Reasoning {
     type Config = ReasoningConfig;
     const NAME: &'static str = "evaluate/reasoning";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "verdicts, ranks or plans of policies over the queries of a split, against baselines";
     const PORTS: Ports = Ports {
