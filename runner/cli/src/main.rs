@@ -7,6 +7,9 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[cfg(all(any(target_env = "musl", test), target_os = "linux", target_arch = "x86_64"))]
+mod copy;
+
 fn main() -> ExitCode {
     ExitCode::from(runner::main())
 }
