@@ -62,10 +62,12 @@ def environment(*flags):
     # Of several that match, the last one counts.
     moved = {f"{sysroot}/lib/rustlib/src/rust": "/rust", CARGO_HOME: "/cargo", ROOT: "/runner", TARGET_DIR: "/target"}
     flags = [*(f"--remap-path-prefix={path}={name}" for path, name in moved.items()), *flags]
+    # Else C has the time of the commit for which it was compiled first, also in a program of a later one.
+    c_flags = ["-Wno-builtin-macro-redefined", '-D__DATE__=""', '-D__TIME__=""']
     own = {
         "CARGO_TARGET_DIR": str(TARGET_DIR),
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(flags),
-        "TARGET_CFLAGS": " ".join(f"-ffile-prefix-map={path}={name}" for path, name in moved.items()),
+        "TARGET_CFLAGS": " ".join([*c_flags, *(f"-ffile-prefix-map={path}={name}" for path, name in moved.items())]),
         "RUSTC_WRAPPER": str(ROOT / ".ci/dist/rustc.py"),
         "LC_ALL": "C.UTF-8",
     }
