@@ -1,4 +1,4 @@
-//! The command line. All of it is in the library [`runner`].
+//! The command line. All of it is in the library [`runner`], but for what replaces functions of musl.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[cfg(all(any(target_env = "musl", test), target_os = "linux", target_arch = "x86_64"))]
-mod copy;
+mod memcpy;
 
 fn main() -> ExitCode {
     ExitCode::from(runner::main())

@@ -288,6 +288,7 @@ fn digest<'s, T: Copy + 's, const N: usize>(
     symbols: impl Iterator<Item = &'s [T]>,
     bytes_of: impl Fn(T) -> [u8; N],
 ) -> BlobDigest {
+    const { assert!(8 % N == 0, "a length consists of whole chunks") };
     let mut bytes: Vec<[u8; N]> = Vec::new();
     for values in symbols {
         bytes.extend((values.len() as u64).to_le_bytes().as_chunks::<N>().0);

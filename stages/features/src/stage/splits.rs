@@ -8,11 +8,9 @@ use datasets::adjusted::left;
 use datasets::corporate_action::{CorporateAction, Kind};
 use stages_core::dataset::{DataSet, PartitionKey};
 use stages_core::{Context, Given, StageError, corporate_actions};
-use std::collections::BTreeMap;
-use std::ops::Bound;
 
-/// The splits and stock dividends of each symbol, in their order.
-pub(super) struct Splits(BTreeMap<String, Vec<CorporateAction>>);
+/// The splits and stock dividends, ascending by symbol.
+pub(super) struct Splits(Vec<CorporateAction>);
 
 impl Splits {
     /// The splits at the port; `None` if nothing is connected.
@@ -40,7 +38,7 @@ impl Splits {
                 "the split of {} on {} has no ratio",
                 split.symbol, split.date
             ))),
-            None => Ok(Some(Self::of(splits))),
+            None => Ok(Some(Self::new(splits))),
         }
     }
 
@@ -57,20 +55,21 @@ impl Splits {
         Ok(splits)
     }
 
-    fn of(splits: Vec<CorporateAction>) -> Self {
-        let mut by_symbol: BTreeMap<String, Vec<CorporateAction>> = BTreeMap::new();
-        for split in splits {
-            by_symbol.entry(split.symbol.clone()).or_default().push(split);
-        }
-        Self(by_symbol)
+    fn new(mut splits: Vec<CorporateAction>) -> Self {
+        splits.sort_by(|a, b| a.symbol.cmp(&b.symbol));
+        Self(splits)
+    }
+
+    /// The splits of the symbols from `first` to `last`, those of each in their order.
+    fn between(&self, first: &str, last: &str) -> &[CorporateAction] {
+        let from = self.0.partition_point(|split| split.symbol.as_str() < first);
+        let to = self.0.partition_point(|split| split.symbol.as_str() <= last);
+        self.0.get(from..to).unwrap_or_default()
     }
 
     /// The splits that the values of a partition depend on, as text for keys.
     pub(super) fn text(&self, key: &PartitionKey) -> String {
-        let (first, last) = (key.symbols.first(), key.symbols.last());
-        let from = self.0.range::<str, _>((Bound::Included(first), Bound::Unbounded));
-        let of = from.take_while(|(symbol, _)| symbol.as_str() <= last);
-        let of = of.flat_map(|(_, splits)| splits);
+        let of = self.between(key.symbols.first(), key.symbols.last()).iter();
         let of = of.filter(|split| split.date <= key.range.to);
         of.map(|split| format!("{} {} {}\n", split.symbol, split.date, split.ratio))
             .collect()
@@ -78,7 +77,7 @@ impl Splits {
 
     /// Multiplies prices after splits by the split ratios, and divides volumes by them.
     pub(super) fn apply(&self, symbol: &str, dates: &[Date], bars: &mut Bars) {
-        let splits = self.0.get(symbol).map_or(&[][..], Vec::as_slice);
+        let splits = self.between(symbol, symbol);
         let shares = |date: &Date| {
             splits
                 .iter()
@@ -114,7 +113,7 @@ mod tests {
             new_symbol: String::new(),
             origin: "test".to_owned(),
         };
-        let splits = Splits::of(vec![
+        let splits = Splits::new(vec![
             split("B", 3),
             split("A", 5),
             split("C", 4),

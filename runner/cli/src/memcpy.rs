@@ -8,11 +8,11 @@
 #![allow(unsafe_code, reason = "the functions of the C library have no other form")]
 
 core::arch::global_asm!(
-    ".section .text.runner_copy,\"ax\",@progbits",
+    ".section .text.runner_memmove,\"ax\",@progbits",
     ".p2align 5",
-    ".globl runner_copy",
-    ".type runner_copy, @function",
-    "runner_copy:",
+    ".globl runner_memmove",
+    ".type runner_memmove, @function",
+    "runner_memmove:",
     "mov rax, rdi",
     "cmp rdx, 16",
     "jb 20f",
@@ -154,22 +154,22 @@ core::arch::global_asm!(
     "mov [rdi], cl",
     "24:",
     "ret",
-    ".size runner_copy, . - runner_copy",
+    ".size runner_memmove, . - runner_memmove",
     ".text",
 );
 
 #[cfg(target_env = "musl")]
 core::arch::global_asm!(
     ".globl memcpy",
-    ".set memcpy, runner_copy",
+    ".set memcpy, runner_memmove",
     ".globl memmove",
-    ".set memmove, runner_copy",
+    ".set memmove, runner_memmove",
 );
 
 #[cfg(test)]
 mod tests {
     unsafe extern "C" {
-        fn runner_copy(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
+        fn runner_memmove(to: *mut u8, from: *const u8, length: usize) -> *mut u8;
     }
 
     /// Copies within `bytes`, and compares with glibc's copy from other memory.
@@ -179,7 +179,7 @@ mod tests {
         assert!(from.max(to) + length <= copied.len());
         let start = copied.as_mut_ptr();
         // SAFETY: both ranges are within `copied`, and may overlap.
-        let end = unsafe { runner_copy(start.add(to), start.add(from), length) };
+        let end = unsafe { runner_memmove(start.add(to), start.add(from), length) };
         assert_eq!(end.addr(), start.addr() + to, "the target is returned");
         assert!(copied == expected, "{length} bytes from {from} to {to}");
     }
