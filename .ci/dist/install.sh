@@ -18,7 +18,7 @@ fetch() {
   case "$from" in
     http://127.0.0.1:* | http://localhost:* | https://*)
       if has curl; then
-        curl -fsSL -o "$temporary/$1" "$from/$1"
+        curl -fsSL --proto-redir =https -o "$temporary/$1" "$from/$1"
       elif has wget; then
         wget -q -O "$temporary/$1" "$from/$1"
       else
@@ -33,7 +33,11 @@ fetch() {
 from="${1:-$(dirname "$0")}"
 from="${from%/}"
 prefix="${PREFIX:-${HOME:+$HOME/.local}}"
-[ -n "$prefix" ] || fail 'neither PREFIX nor HOME is set' 'PREFIX=/usr/local sh install.sh'
+case "$prefix" in
+  /*) ;;
+  '') fail 'neither PREFIX nor HOME is set' 'PREFIX=/usr/local sh install.sh' ;;
+  *) prefix="$(pwd)/$prefix" ;;
+esac
 
 case "$(uname -s)" in
   Linux) ;;
@@ -76,7 +80,8 @@ fi
 
 tar -xzf "$temporary/$archive" -C "$temporary"
 unpacked="$temporary/${archive%.tar.gz}"
-version="$("$unpacked/bin/runner" --version)" || fail 'the program does not start here' "it is for Linux on $machine"
+version="$("$unpacked/bin/runner" --version)" || 
+  fail "the program does not start in $temporary" "it is for Linux on $machine; where programs may not run there, set TMPDIR"
 mkdir -p "$prefix/bin" "$prefix/share/runner" 2>/dev/null ||
   fail "cannot write to $prefix" 'PREFIX=DIRECTORY sh install.sh installs elsewhere'
 cp -R "$unpacked/share/runner/." "$prefix/share/runner/"

@@ -1,6 +1,7 @@
 //! Atomic writes: a file is written under a temporary name, made read-only and renamed.
 
 use crate::error::{Error, Result};
+use crate::flush::flush;
 use crate::fs::metadata;
 use crate::obstacle::{create_directory, make_way_for_file};
 use crate::owner::{Members, Owner};
@@ -177,7 +178,7 @@ fn prepare(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
     file.set_permissions(Permissions::from_mode(0o444))
         .map_err(Error::io("write", from))?;
     if Members::of(root).is_some() {
-        file.sync_data().map_err(Error::io("flush", from))?;
+        flush(file).map_err(Error::io("flush", from))?;
     }
     Ok(())
 }

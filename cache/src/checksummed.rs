@@ -6,6 +6,7 @@
 
 use crate::atomic_write::{self, TempFile};
 use crate::error::{Error, Result};
+use crate::flush::flush;
 use crate::regular_file::{Opened, open_own, read_opened};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -34,7 +35,7 @@ pub(crate) fn write_durable(root: &Path, path: &Path, value: &impl Serialize) ->
     match atomic_write::persist_new(root, json_file(root, path, value)?, path)? {
         None => Ok(()),
         Some(file) => {
-            file.as_file().sync_data().map_err(Error::io("flush", file.path()))?;
+            flush(file.as_file()).map_err(Error::io("flush", file.path()))?;
             atomic_write::persist(root, file, path)
         }
     }

@@ -7,6 +7,7 @@
 //! to a number that is taken, and never to a second holder.
 
 use crate::error::{Error, Result};
+use crate::flush::flush;
 use crate::life::{Life, Owned, read_fresh};
 use crate::owner::{Members, Owner, write_new};
 use crate::shared;
@@ -103,7 +104,7 @@ impl Members {
         let temp = self.root.join("tmp").join(owner.temp_name());
         let file = write_new(&temp, owner.id().as_bytes())?;
         // A network file system may report only now that there is no space; an empty file would be free.
-        let linked = match file.sync_data().map_err(Error::io("flush", &temp)) {
+        let linked = match flush(&file).map_err(Error::io("flush", &temp)) {
             Ok(()) => link(&temp, path),
             Err(err) => Err(err),
         };

@@ -40,7 +40,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`mod@flush`], [`atomic_write`], [`checksummed`] |
 //! | several hosts | [`life`], [`owner`], [`lease`], [`visibility`] |
 //! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`record`], [`upstream`], [`remote_file`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`derived`], [`blob_writer`], … |
@@ -60,6 +60,7 @@ mod error;
 mod export;
 mod fetched_file;
 mod file_lock;
+mod flush;
 mod fs;
 mod gc;
 mod jobs;
@@ -102,6 +103,7 @@ pub use canonical::canonical_json;
 pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
 pub use error::{Error, Result};
 pub use fetched_file::{FetchedFile, OnBytes, RemoteFile, Seen};
+pub use flush::flush;
 pub use gc::{GcPlan, GcReport};
 pub use listing::remove_tree;
 pub use lock::{ActionLock, StoreGuard};

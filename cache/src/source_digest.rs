@@ -15,6 +15,7 @@ use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
+use crate::flush::flush;
 use crate::fs::{if_allowed, touch_record};
 use crate::regular_file;
 use crate::store::Store;
@@ -140,7 +141,7 @@ impl Store {
             let (mut file, before) = open(path)?;
             let mut is_cached = is_cached && before.is_older_than(RACY, start);
             if is_cached && !before.is_older_than(WRITEBACK, start) {
-                is_cached = file.sync_data().is_ok();
+                is_cached = flush(&file).is_ok();
             }
             let found = blob::hash_file(&mut file, path, true, &|| self.is_interrupted())?;
             let after = Stamp::of(&regular_metadata(path)?);

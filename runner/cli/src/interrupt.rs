@@ -5,8 +5,8 @@ use runner_engine::{Control, Failure, exit, no_thread};
 use runner_sandbox::is_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::Builder;
 use std::time::Duration;
 
@@ -22,9 +22,26 @@ fn failed(err: std::io::Error) -> Failure {
     Failure::caused("cannot handle signals", &err)
 }
 
+/// True until the command handles signals itself.
+static IS_UNHANDLED: LazyLock<Arc<AtomicBool>> = LazyLock::new(|| Arc::new(AtomicBool::new(true)));
+
+/// Lets signals end the first process of a container as they end others: for that process, the kernel ignores
+/// what has no handler.
+pub(crate) fn end_as_first_process() -> Result<(), Failure> {
+    if std::process::id() == 1 {
+        for signal in [SIGINT, SIGTERM] {
+            let is_unhandled = IS_UNHANDLED.clone();
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, is_unhandled)
+                .map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
 /// The signals that stop a command. SIGHUP stays ignored where it was: under `nohup`, a run outlives its
 /// terminal.
 fn handled() -> Vec<i32> {
+    IS_UNHANDLED.store(false, Ordering::Relaxed);
     let mut signals = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
         signals.push(SIGHUP);

@@ -108,7 +108,7 @@ pub(crate) fn write_new(path: &Path, shown: &Path, bytes: &[u8]) -> Result<(), F
         .tempfile_in(parent)
         .map_err(|err| failed(&err))?;
     file.write_all(bytes)
-        .and_then(|()| file.as_file().sync_all())
+        .and_then(|()| cache::flush(file.as_file()))
         .map_err(|err| failed(&err))?;
     file.persist_noclobber(path).map(drop).map_err(|err| {
         if err.error.kind() == ErrorKind::AlreadyExists {

@@ -37,6 +37,9 @@ pub fn main() -> u8 {
         }
         _ => {}
     }
+    if let Err(failure) = interrupt::end_as_first_process() {
+        return show(&failure);
+    }
     match complete::answer(Arguments::command) {
         Ok(false) => {}
         Ok(true) => return exit::DONE,

@@ -41,8 +41,28 @@ impl Drop for Locked {
     }
 }
 
+/// Refuses a name that is new in a directory of named files and differs from another one there in case alone:
+/// most disks of macOS would take the two for one.
+pub(crate) fn check_case(dir: &Path, name: &str) -> Result<(), Failure> {
+    let entries = entries(dir)?;
+    let stems = || entries.iter().filter_map(|(entry, _)| Some(entry.rsplit_once('.')?.0));
+    let other = stems().find(|stem| stem.eq_ignore_ascii_case(name));
+    match other {
+        Some(other) if stems().all(|stem| stem != name) => Err(Failure::usage(format!(
+            "`{name}` differs from `{other}` in `{}` in case alone",
+            dir.display()
+        ))
+        .hint("write it as there, or choose another name")),
+        _ => Ok(()),
+    }
+}
+
 /// Takes the lock `NAME.lock` in a directory, which need not exist; `None` if another process holds it.
+///
+/// # Errors
+/// If the lock file cannot be made, or for the reason of [`check_case`].
 pub(crate) fn lock(dir: &Path, name: &str) -> Result<Option<Locked>, Failure> {
+    check_case(dir, name)?;
     let path = dir.join(format!("{name}.lock"));
     let failed = unwritable(&path);
     shared::create_dir_all(dir).map_err(failed)?;
@@ -89,7 +109,7 @@ pub(crate) fn write_text(path: &Path, text: &str) -> io::Result<()> {
     let written = File::create_new(&new).and_then(|mut file| {
         shared::share_file(&new)?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()?;
+        cache::flush(&file)?;
         std::fs::rename(&new, path)
     });
     if written.is_err() {
@@ -112,4 +132,26 @@ pub fn entries(dir: &Path) -> Result<Vec<(String, DirEntry)>, Failure> {
     let mut named: Vec<_> = entries.into_iter().map(named).collect();
     named.sort_by(|(left, _), (right, _)| left.cmp(right));
     Ok(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_name_differs_in_more_than_case() {
+        let dir = tempfile::tempdir().unwrap();
+        let lock = |name| lock(dir.path(), name).map(|lock| lock.is_some());
+        assert!(lock("nightly").unwrap());
+        assert!(lock("nightly").unwrap() && lock("nightly-2").unwrap());
+        let refused = lock("Nightly").unwrap_err();
+        assert!(
+            refused.message.contains("`Nightly` differs from `nightly`"),
+            "{refused:?}"
+        );
+        // Both are there already: this disk tells them apart.
+        std::fs::write(dir.path().join("Nightly.jsonl"), "").unwrap();
+        assert!(lock("Nightly").unwrap() && lock("nightly").unwrap());
+        assert!(lock("NIGHTLY").is_err());
+    }
 }

@@ -304,7 +304,7 @@ pub(crate) fn write(folder: &Path, train_state: &TrainState) -> Result<(), Stage
         std::thread::current().id()
     ));
     let written = File::create(&temporary)
-        .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
+        .and_then(|mut file| file.write_all(&bytes).and_then(|()| cache::flush(&file)))
         .and_then(|()| fs::rename(&temporary, &path));
     if let Err(err) = written {
         // A partial file is useless; the first error is the one returned.

@@ -119,11 +119,13 @@ pub(crate) fn start_one(
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
+    // macOS accepts `OPEN_MAX` at most.
+    let most = cfg!(target_os = "macos").then_some(10_240);
     // Without it, a run of very many jobs reports that it cannot open a file.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
-            current: limit.maximum,
+            current: limit.maximum.into_iter().chain(most).min(),
             ..limit
         },
     );

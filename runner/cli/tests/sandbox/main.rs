@@ -11,8 +11,8 @@ mod family;
 mod requirements;
 
 use requirements::trial;
-use runner_testkit::{Ended, Project, pipeline};
-use std::process::{Command, ExitCode};
+use runner_testkit::{Ended, Project, pipeline, runner, wait_for};
+use std::process::{Command, ExitCode, Stdio};
 
 /// The modes in which a test runs.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,32 @@ fn a_big_log_is_bounded(mode: Mode) {
     assert!(shown.contains("last"), "the tail is kept");
 }
 
+/// As in a container: the kernel lets the first process ignore signals that it does not handle.
+fn a_first_process_ends_by_signals() {
+    for (signal, code) in [("TERM", 143), ("INT", 130)] {
+        let mut unshare = Command::new("unshare")
+            .args(["-rpf", "--"])
+            .arg(runner())
+            .args(["bench", "search"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", unshare.id());
+        let mut ended = None;
+        wait_for("the end of the first process", || {
+            // Earlier on, the signal is ignored.
+            let first = std::fs::read_to_string(&children).unwrap_or_default();
+            let _ = Command::new("kill")
+                .args([&format!("-{signal}"), first.trim()])
+                .output();
+            ended = unshare.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert_eq!(ended.unwrap().code(), Some(code), "SIG{signal}");
+    }
+}
+
 fn main() -> ExitCode {
     let found = Project::new("").run(&["doctor", "--json"]).stdout;
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
@@ -73,7 +99,12 @@ fn main() -> ExitCode {
         ("nothing_outlives_a_kill", family::nothing_outlives_a_kill),
         ("a_big_log_is_bounded", a_big_log_is_bounded),
     ];
-    let mut trials = Vec::new();
+    let first = trial(
+        "a_first_process_ends_by_signals",
+        missing,
+        a_first_process_ends_by_signals,
+    );
+    let mut trials = vec![first];
     for (name, test) in tests {
         trials.push(trial(name, missing, move || test(Mode::Namespaces)));
         trials.push(trial(&format!("{name}_by_landlock"), no_landlock, move || {

@@ -26,12 +26,16 @@ fn is_there(program: &str, args: &[&str]) -> bool {
     found
 }
 
-/// As launchd does, refuses to load an agent that is loaded, and to unload one that is not.
+/// As launchd does, refuses to load an agent that is loaded, and to unload one that is not. It unloads an agent
+/// later than it says: the first attempt to load another one fails.
 const LAUNCHCTL: &str = "#!/bin/sh
 echo \"$@\" >> \"$CALLS\"
 case $1 in
-  bootstrap) [ -e \"$3\" ] && mkdir \"$CALLS.loaded\" 2> /dev/null || exit 5 ;;
-  bootout) rmdir \"$CALLS.loaded\" 2> /dev/null || exit 3 ;;
+  bootstrap)
+    rmdir \"$CALLS.ending\" 2> /dev/null && exit 5
+    [ -e \"$3\" ] && mkdir \"$CALLS.loaded\" 2> /dev/null || exit 5 ;;
+  bootout) mv \"$CALLS.loaded\" \"$CALLS.ending\" 2> /dev/null || exit 3 ;;
+  print) [ -d \"$CALLS.loaded\" ] || exit 113 ;;
 esac
 ";
 
@@ -70,7 +74,8 @@ fn units_are_shown_written_and_removed() {
     let here = project.path("").display().to_string();
     let clear = |text: &str| {
         let text = text.replace(&runner().display().to_string(), "RUNNER");
-        text.replace(here.trim_end_matches('/'), "HERE")
+        let text = text.replace(here.trim_end_matches('/'), "HERE");
+        text.replace(&std::env::var("PATH").unwrap(), "PATH")
     };
     insta::assert_snapshot!(clear(&shown.stdout), @r#"
     write HERE/config/systemd/user/runner-nightly.service:
@@ -81,6 +86,7 @@ fn units_are_shown_written_and_removed() {
         [Service]
         Type=oneshot
         WorkingDirectory=HERE
+        Environment="PATH=HERE/bin:PATH"
         Environment="RUNNER_HOME=HERE/home"
         ExecStart="RUNNER" schedule run-due "HERE/p.yaml"
 
@@ -149,13 +155,19 @@ fn an_agent_is_loaded_once_and_unloaded() {
     let run =
         |command: &str| with_units(&project, &["schedule", command, "p.yaml", "--with", "launchd", "--yes"]);
     let plist = project.path("user/Library/LaunchAgents/runner.schedule.nightly.plist");
-    // Again, with the agent of before.
-    for _ in 0..2 {
+    let install = || {
         let installed = run("install");
         assert_eq!(installed.code, 0, "{}", installed.stderr);
         let text = std::fs::read_to_string(&plist).unwrap();
         assert!(text.contains("user/Library/Logs/runner.schedule.nightly.log"), "{text}");
-    }
+        assert!(project.path("calls.loaded").exists());
+        installed.stdout
+    };
+    install();
+    assert_eq!(install(), "all timers are installed already\n");
+    // An agent of an earlier version is replaced, whose end takes its time.
+    project.write("user/Library/LaunchAgents/runner.schedule.nightly.plist", "former");
+    install();
     let removed = run("uninstall");
     assert_eq!(removed.code, 0, "{}", removed.stderr);
     assert!(!plist.exists() && !project.path("calls.loaded").exists());
@@ -163,7 +175,10 @@ fn an_agent_is_loaded_once_and_unloaded() {
     let user = rustix::process::getuid().as_raw();
     let unload = format!("bootout gui/{user}/runner.schedule.nightly\n");
     let load = format!("bootstrap gui/{user} {}\n", plist.display());
-    assert_eq!(calls, [&*unload, &load, &unload, &load, &unload].concat());
+    let is_loaded = unload.replace("bootout", "print");
+    let first = [&*unload, &load].concat();
+    let other = [&*unload, &load, &load].concat();
+    assert_eq!(calls, [&*first, &is_loaded, &other, &unload].concat());
 }
 
 /// The findings of systemd about the units.

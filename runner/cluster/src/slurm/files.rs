@@ -103,7 +103,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(dir)?;
     file.write_all(bytes)?;
-    file.as_file().sync_all()?;
+    cache::flush(file.as_file())?;
     file.persist(path).map_err(|err| err.error)?;
     Ok(())
 }
@@ -241,7 +241,7 @@ pub(super) fn copy_program(home: &Path, program: &Path) -> Result<PathBuf, Failu
         let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&dir)?;
         io::copy(&mut File::open(program)?, &mut file)?;
         fs::set_permissions(file.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        file.as_file().sync_all()?;
+        cache::flush(file.as_file())?;
         file.persist(&path).map_err(|err| err.error)?;
         Ok(())
     };

@@ -121,7 +121,7 @@ fn write_result(path: &Path, message: &Message) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".result-").tempfile_in(dir)?;
     file.write_all(message.to_line().as_bytes())?;
-    file.as_file().sync_all()?;
+    cache::flush(file.as_file())?;
     file.persist(path).map_err(|err| err.error)?;
     Ok(())
 }

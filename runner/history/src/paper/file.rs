@@ -324,7 +324,7 @@ impl Ledger {
             // What was not written whole.
             file.set_len(self.length).map_err(failed)?;
         }
-        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        let written = file.write_all(text.as_bytes()).and_then(|()| cache::flush(&file));
         if let Err(err) = written {
             let _ = file.set_len(self.length);
             return Err(failed(err));

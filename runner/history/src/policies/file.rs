@@ -78,6 +78,7 @@ impl Registry {
     /// If the registry's file cannot be read or is damaged: continuing could use another policy than the
     /// intended one.
     pub fn read(&self, name: &str) -> Result<Option<NamedPolicy>, Failure> {
+        document::check_case(&self.dir, name)?;
         let hint = "restore it from a backup, or move it away and register again";
         document::read(&self.path(name), hint)
     }

@@ -48,7 +48,7 @@ pub(super) fn keep(folder: &Path, name: &str) -> Result<BlobDigest, StageError> 
     let digest = BlobRef::of_file(&from)?.blob;
     let to = path(folder, digest);
     File::open(&from)
-        .and_then(|file| file.sync_all())
+        .and_then(|file| cache::flush(&file))
         .and_then(|()| fs::rename(&from, &to))
         .map_err(|err| checkpoint::failed("write checkpoint", &to, &err))?;
     Ok(digest)

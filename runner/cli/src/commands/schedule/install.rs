@@ -14,6 +14,7 @@ use serde_json::json;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TimerArgs {
@@ -52,6 +53,8 @@ enum Step {
     Run(Vec<String>),
     /// Runs a program that fails where it has nothing to do.
     Clear(Vec<String>),
+    /// Runs a program that fails until the service has done what it was asked before.
+    Retry(Vec<String>),
 }
 
 impl Step {
@@ -65,7 +68,9 @@ impl Step {
             Self::Write { path, text } => format!("write {}:\n{}", path.display(), indented(text)),
             Self::Remove { path } => format!("remove {}\n", path.display()),
             Self::Crontab { shown, .. } => format!("change the crontab:\n{}", indented(shown)),
-            Self::Run(words) | Self::Clear(words) => format!("run {}\n", words.join(" ")),
+            Self::Run(words) | Self::Clear(words) | Self::Retry(words) => {
+                format!("run {}\n", words.join(" "))
+            }
         }
     }
 
@@ -74,7 +79,7 @@ impl Step {
             Self::Write { path, text } => json!({ "write": path, "text": text }),
             Self::Remove { path } => json!({ "remove": path }),
             Self::Crontab { text, .. } => json!({ "crontab": text }),
-            Self::Run(words) | Self::Clear(words) => json!({ "run": words }),
+            Self::Run(words) | Self::Clear(words) | Self::Retry(words) => json!({ "run": words }),
         }
     }
 
@@ -93,29 +98,43 @@ impl Step {
             },
             Self::Crontab { text, .. } => write_crontab(text),
             Self::Clear(words) => {
-                let _ = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
+                let _ = run(words);
                 Ok(())
             }
-            Self::Run(words) => {
-                let failed = |what: String| {
-                    Failure::machine(format!("`{}` {what}", words.join(" "))).hint(
-                        "the files are written: run it where the service runs, as the user whose timer it is",
-                    )
-                };
-                let output = Command::new(&words[0])
-                    .args(&words[1..])
-                    .stdin(Stdio::null())
-                    .output()
-                    .map_err(|err| failed(format!("cannot be run: {err}")))?;
-                match output.status.success() {
-                    true => Ok(()),
-                    false => Err(failed(format!(
-                        "failed: {}",
-                        String::from_utf8_lossy(&output.stderr).trim()
-                    ))),
+            Self::Run(words) => run(words),
+            Self::Retry(words) => {
+                let began = Instant::now();
+                loop {
+                    match run(words) {
+                        Err(_) if began.elapsed() < LONGEST => std::thread::sleep(LONGEST / 30),
+                        done => return done,
+                    }
                 }
             }
         }
+    }
+}
+
+/// The time for which [`Step::Retry`] retries: launchd takes some seconds to unload an agent.
+const LONGEST: Duration = Duration::from_secs(15);
+
+/// Runs a program of a timer service.
+fn run(words: &[String]) -> Result<(), Failure> {
+    let failed = |what: String| {
+        Failure::machine(format!("`{}` {what}", words.join(" ")))
+            .hint("the files are written: run it where the service runs, as the user whose timer it is")
+    };
+    let output = Command::new(&words[0])
+        .args(&words[1..])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|err| failed(format!("cannot be run: {err}")))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(failed(format!(
+            "failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        ))),
     }
 }
 
@@ -176,17 +195,22 @@ pub(super) fn install(session: &Session, args: &TimerArgs) -> Result<(), Failure
             Installer::Launchd => {
                 let (path, label) = (agent(session, &call.name)?, launchd::label(&call.name));
                 let log = user_home(session)?.join("Library/Logs").join(format!("{label}.log"));
-                // An agent that is loaded keeps its former text.
+                let text = launchd::plist(&call, &log);
+                let is_same = std::fs::read_to_string(&path).is_ok_and(|before| before == text);
+                // An agent that is loaded keeps its former text; unloading it would end a night that runs.
+                if is_same && run(&launchd::is_loaded(&label)).is_ok() {
+                    continue;
+                }
                 steps.push(Step::Clear(launchd::unload(&label)));
                 steps.push(Step::Write {
                     path: path.clone(),
-                    text: launchd::plist(&call, &log),
+                    text,
                 });
-                steps.push(Step::Run(launchd::load(&path)));
+                steps.push(Step::Retry(launchd::load(&path)));
             }
         }
     }
-    perform(session, args, &steps)
+    perform(session, args, &steps, "all timers are installed already\n")
 }
 
 pub(super) fn uninstall(session: &Session, args: &TimerArgs) -> Result<(), Failure> {
@@ -225,7 +249,7 @@ pub(super) fn uninstall(session: &Session, args: &TimerArgs) -> Result<(), Failu
             });
         }
     }
-    perform(session, args, &steps)
+    perform(session, args, &steps, "nothing is installed\n")
 }
 
 /// The services that have a timer of a pipeline.
@@ -244,11 +268,11 @@ pub(super) fn installed(session: &Session, name: &str) -> Vec<&'static str> {
     found
 }
 
-/// Shows the steps, asks for confirmation, and applies them. A program that fails does not prevent the
+/// Shows the steps, or `nothing` if there are none, asks for confirmation, and applies them. A program that fails does not prevent the
 /// remaining steps: its failure is returned at the end.
-fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Failure> {
+fn perform(session: &Session, args: &TimerArgs, steps: &[Step], nothing: &str) -> Result<(), Failure> {
     if steps.is_empty() {
-        return output::print("nothing is installed\n");
+        return output::print(nothing);
     }
     if session.json {
         output::print_json(&json!({
@@ -267,7 +291,7 @@ fn perform(session: &Session, args: &TimerArgs, steps: &[Step]) -> Result<(), Fa
     for step in steps {
         if let Err(failure) = step.apply() {
             match step {
-                Step::Run(_) => drop(failed.get_or_insert(failure)),
+                Step::Run(_) | Step::Retry(_) => drop(failed.get_or_insert(failure)),
                 _ => return Err(failure),
             }
         }

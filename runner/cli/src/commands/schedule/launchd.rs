@@ -22,7 +22,13 @@ pub(super) fn load(plist: &Path) -> Vec<String> {
     ["launchctl".to_owned(), "bootstrap".to_owned(), domain(), path].into()
 }
 
-/// The command that unloads an agent, if it is loaded.
+/// The command that succeeds if an agent is loaded.
+pub(super) fn is_loaded(label: &str) -> Vec<String> {
+    let service = format!("{}/{label}", domain());
+    ["launchctl".to_owned(), "print".to_owned(), service].into()
+}
+
+/// The command that unloads an agent, if it is loaded. It also ends what the agent runs.
 pub(super) fn unload(label: &str) -> Vec<String> {
     let service = format!("{}/{label}", domain());
     ["launchctl".to_owned(), "bootout".to_owned(), service].into()

@@ -27,6 +27,10 @@ impl Call {
         let program = std::env::current_exe()
             .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let mut env = Vec::new();
+        // Services have a short PATH of their own, on which `python3` may be another one and a tool be missing.
+        if let Some(path) = session.env.get("PATH") {
+            env.push(("PATH", path.clone()));
+        }
         if session.env.get("RUNNER_HOME").is_some_and(|home| !home.is_empty()) {
             env.push(("RUNNER_HOME", entry.home.display().to_string()));
         }
