@@ -160,10 +160,13 @@ def build_wheel(architecture, files, sboms, out):
 
 
 class Image:
-    """An OCI image in an archive, which `podman load`, `docker load` and skopeo read."""
+    """An OCI image in an archive, which `podman load`, `docker load` and skopeo read.
+
+    A Docker whose images are not containerd's reads Docker's own index alone: one image, and tag, by architecture.
+    """
 
     def __init__(self):
-        self.blobs = {}
+        self.blobs, self.of_docker = {}, []
 
     def put(self, media_type, data, **more):
         data = data if isinstance(data, bytes) else json.dumps(data, sort_keys=True).encode()
@@ -195,6 +198,10 @@ class Image:
             "config": self.put("application/vnd.oci.image.config.v1+json", config),
             "layers": [self.put("application/vnd.oci.image.layer.v1.tar+gzip", compressed(layer))],
         }
+        path = lambda blob: f"blobs/sha256/{blob['digest'].removeprefix('sha256:')}"
+        tags = [f"runner:{VERSION}-{platform['architecture']}"]
+        layers = [path(layer) for layer in manifest["layers"]]
+        self.of_docker.append({"Config": path(manifest["config"]), "RepoTags": tags, "Layers": layers})
         return self.put(manifest["mediaType"], manifest, platform=platform)
 
     def archive(self, manifests):
@@ -202,7 +209,7 @@ class Image:
         index = {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json"}
         name = {"org.opencontainers.image.ref.name": f"runner:{VERSION}"}
         top = self.put(index["mediaType"], {**index, "manifests": manifests}, annotations=name)
-        layout = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}'}
+        layout = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "manifest.json": json.dumps(self.of_docker).encode()}
         return tar({**layout, "index.json": json.dumps({**index, "manifests": [top]}).encode(), **self.blobs})
 
 
