@@ -320,6 +320,26 @@ fn a_search_where_nothing_is_to_be_found_says_so() {
     assert_eq!(tested.count(), 1);
     assert!(summary("evaluate[seed=2]")["trials"].as_f64().unwrap() >= 16.0);
 
+    // Each stage is compared where it belongs: a training of all steps has no rung, and is in none of them.
+    let compared: serde_json::Value =
+        serde_json::from_str(&project.run(&["compare", "latest", "--each", "--json"]).stdout).unwrap();
+    let rung = |id: &str| Some(id.split_once("rung=")?.1.split([',', ']']).next()?.to_owned());
+    let mut shown: Vec<String> = Vec::new();
+    for group in compared["groups"].as_array().unwrap() {
+        for point in group["points"].as_array().unwrap() {
+            for stage in point["stages"].as_array().unwrap() {
+                let id = stage["stage"].as_str().unwrap();
+                assert_eq!(rung(id), rung(point["point"].as_str().unwrap()), "{point}");
+                shown.push(id.to_owned());
+            }
+        }
+    }
+    shown.sort();
+    let mut trained = ended.stages("ran");
+    trained.retain(|id| id.starts_with("train") || id.starts_with("validate") || id.starts_with("evaluate"));
+    trained.sort();
+    assert_eq!(shown, trained);
+
     // The policy of a trial that went on from rung to rung is that of a training that was never stopped.
     let decided = record(&project, "decided");
     let last = decided.iter().find(|job| job["rung"] == 2).unwrap();

@@ -5,7 +5,7 @@ use crate::{Figures, Run, StageRun};
 use cache::{ActionKey, Store};
 use runner_engine::{RunStatus, StageStatus, key};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// A run, or one point of its matrix.
@@ -118,20 +118,43 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The points of the whole run: the points of those stages with figures that have the most axes.
+    /// The points of the whole run: the points of those stages with figures that have the most axes, of all stages
+    /// or of their own name. In a search with a pruner, a training of all its steps has no rung, and is not a part
+    /// of those that ended at one.
     pub(super) fn all(&mut self) -> Vec<Point> {
         let run = self.run;
-        let measured = run.stages.iter().filter(|stage| has_figures(stage));
-        let axes = widest(measured.map(|stage| &stage.point));
-        if axes.is_empty() {
+        let measured = || run.stages.iter().filter(|stage| has_figures(stage));
+        let mut of_name: BTreeMap<&str, Vec<&Axes>> = BTreeMap::new();
+        for stage in measured() {
+            of_name.entry(&stage.stage).or_default().push(&stage.point);
+        }
+        let mut kept: HashSet<&Axes> = widest(measured().map(|stage| &stage.point)).into_iter().collect();
+        for points in of_name.into_values() {
+            let own: HashSet<&Axes> = widest(points.iter().copied()).into_iter().collect();
+            kept.extend(points.into_iter().filter(|axes| !own.contains(axes)));
+        }
+        if kept.is_empty() {
             return vec![self.at(&Axes::new())];
         }
-        axes.into_iter().map(|axes| self.at(axes)).collect()
+        let points = measured().map(|stage| &stage.point);
+        points
+            .filter(|axes| kept.remove(axes))
+            .map(|axes| self.at(axes))
+            .collect()
     }
 
     fn at(&mut self, axes: &Axes) -> Point {
         let run = self.run;
-        let here: Vec<&StageRun> = self.by_point.within(axes).into_iter().map(|i| &run.stages[i]).collect();
+        let within = || self.by_point.within(axes).into_iter().map(|i| &run.stages[i]);
+        // Of the stages of one name, those that belong to this point most closely.
+        let mut most: HashMap<&str, usize> = HashMap::new();
+        for stage in within() {
+            let most = most.entry(&stage.stage).or_default();
+            *most = stage.point.len().max(*most);
+        }
+        let here: Vec<&StageRun> = within()
+            .filter(|stage| stage.point.len() == most[&*stage.stage])
+            .collect();
         let measured: Vec<&StageRun> = here.iter().copied().filter(|stage| has_figures(stage)).collect();
         // A run without figures takes its state from all its stages.
         let decisive = if measured.is_empty() { &here } else { &measured };
