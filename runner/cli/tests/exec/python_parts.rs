@@ -289,6 +289,28 @@ fn a_state_is_that_of_the_symbol() {
     );
 }
 
+/// All parts that are left are cached: nothing is computed, and the result is that of an empty cache.
+#[test]
+fn fewer_parts_are_those_of_the_cache() {
+    let Some(python) = python() else { return };
+    let lookback = LOOKBACK.replace("DECLARED", "by='symbol', lookback=1");
+    let lookback = lookback.replace("diff(window)", "diff(1)");
+    for (module, fewer) in [
+        (BY_SYMBOL, bars(2, &DAYS)),
+        (&*lookback, bars(3, &DAYS[..2])),
+        (STATE, bars(3, &DAYS[..2])),
+    ] {
+        let project = project(&python, module);
+        ok(&project.exec(&[]));
+        project.write("bars.csv", fewer);
+        let cached = project.exec(&[]);
+        ok(&cached);
+        assert!(log(&project).contains("computed 0 of "), "{}", log(&project));
+        std::fs::remove_dir_all(project.home()).unwrap();
+        assert_eq!(project.exec(&[]).digests()["factors"], cached.digests()["factors"]);
+    }
+}
+
 #[test]
 fn the_check_is_made_where_it_finds_something() {
     let Some(python) = python() else { return };
