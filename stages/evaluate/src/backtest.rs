@@ -18,7 +18,7 @@ impl StageKind for Backtest {
     const NAME: &'static str = "evaluate/backtest";
     // 8: the best rule of visible features; paths over the same steps, and worlds over the same dates,
     // are not counted as new data.
-    const VERSION: u32 = 8;
+    const VERSION: u32 = 9;
     const TRIALS: Option<&'static str> = Some("trials");
     const ABOUT: &'static str =
         "a policy over the test range, or validation data, against baselines in the same environment";

@@ -4,6 +4,13 @@ use crate::performance::interval_95;
 use stages_numerics::random::Random;
 use std::ops::Range;
 
+/// The longest mean block of a series of `steps`, for twenty blocks a draw. With few blocks, the draws vary less
+/// than the mean does: four of them make intervals of independent returns that miss the true mean one time in
+/// seven.
+pub(crate) fn longest_block(steps: usize) -> f64 {
+    (steps as f64 / 20.0).max(1.0)
+}
+
 /// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`,
 /// wrapped around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN
 /// where the statistic is.
@@ -119,6 +126,9 @@ mod tests {
         assert!((0.91..=0.98).contains(&independent), "{independent}");
         let blocks = coverage(0.5, 20.0);
         assert!((0.88..=0.98).contains(&blocks), "{blocks}");
+        let few = coverage(0.0, 100.0);
+        let longest = coverage(0.0, longest_block(400));
+        assert!(few < 0.89 && (0.91..=0.98).contains(&longest), "{few} {longest}");
         let single = coverage(0.5, 1.0);
         assert!(single < 0.82, "{single}");
     }

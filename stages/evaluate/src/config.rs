@@ -49,7 +49,7 @@ stages_core::settings! {
         /// Resamples of the bootstrap.
         pub bootstrap_draws: usize = 1000,
         /// Mean length of the bootstrap's blocks where there is one world, in steps; `auto`: as long as the
-        /// policy holds a position on average.
+        /// policy holds a position on average, and at most a twentieth of the test range.
         pub bootstrap_block: Block = Block::Auto(Auto::Auto),
     }
 }

@@ -1,6 +1,7 @@
 //! The measures of a backtest over market data, by name.
 
 use crate::account::{Account, Accounts, COSTS, HELD, LIQUIDATIONS, OPENED, TRADED_VALUE};
+use crate::bootstrap::longest_block;
 use crate::config::Block;
 use crate::effective::{Dated, design_effect};
 use crate::inference::holm;
@@ -42,7 +43,7 @@ pub(crate) fn measure(settings: &Settings, strategies: &[Accounts], known: &Know
     let policy = &strategies[0].accounts;
     let holding = holding_period(policy);
     let block = match settings.bootstrap_block {
-        Block::Auto(_) => holding.clamp(1.0, (policy[0].len() as f64 / 4.0).max(1.0)),
+        Block::Auto(_) => holding.clamp(1.0, longest_block(policy[0].len())),
         Block::Steps(steps) => steps,
     };
     let panel = Panel::new(

@@ -26,7 +26,7 @@ stages_core::settings! {
         /// Resamples of the bootstrap.
         pub bootstrap_draws: usize = 1000,
         /// Mean length of the bootstrap's blocks, in steps; `auto`: as long as the policy holds a position on
-        /// average.
+        /// average, and at most a twentieth of the test range.
         pub bootstrap_block: Block = Block::Auto(Auto::Auto),
         /// Strategies that were tried before this one was chosen, itself included, if more than the backtests
         /// of the folds say; by it the Sharpe ratio is deflated.
@@ -41,7 +41,7 @@ impl StageKind for WalkForward {
     type Config = WalkForwardConfig;
     const NAME: &'static str = "evaluate/walk_forward";
     // 4: by the measures of a backtest, without a step left out between folds.
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str =
         "the backtests of folds as one, out of sample from the first test date to the last";
     const PORTS: Ports = Ports {
