@@ -22,6 +22,9 @@ const COLUMNS: [&str; 9] = [
     "mark",
 ];
 
+/// The symbols of a table's rows that are amounts of the account, in `quantity`, and no positions.
+const AMOUNTS: [&str; 3] = ["cash", "nav", "peak"];
+
 /// The account for which a decision is made.
 #[derive(Clone, Debug, Default)]
 pub struct GivenAccount {
@@ -129,7 +132,8 @@ fn read(bytes: &[u8]) -> Result<(Holdings, Option<EarlierDecision>), String> {
     if let Some(unknown) = names.iter().find(|name| !COLUMNS.contains(&name.as_str())) {
         return Err(format!("unknown column `{unknown}`; there are {}", COLUMNS.join(", ")));
     }
-    let (mut cash, mut positions) = (None, Vec::new());
+    let mut amounts = Map::new();
+    let mut positions = Vec::new();
     for (i, row) in rows.iter().enumerate() {
         if row.cells.len() != names.len() {
             return Err(format!(
@@ -161,14 +165,19 @@ fn read(bytes: &[u8]) -> Result<(Holdings, Option<EarlierDecision>), String> {
             };
             position.insert(name.clone(), value);
         }
-        if position.get("symbol").and_then(Value::as_str) == Some("cash") {
-            cash = position.get("quantity").and_then(Value::as_f64);
-        } else {
-            positions.push(Value::Object(position));
+        match position.get("symbol").and_then(Value::as_str) {
+            Some(name) if AMOUNTS.contains(&name) => {
+                let amount = position.get("quantity").cloned();
+                let amount = amount.ok_or_else(|| format!("row {}: `{name}` has no quantity", i + 1))?;
+                if amounts.insert(name.to_owned(), amount).is_some() {
+                    return Err(format!("row {}: a second row of `{name}`", i + 1));
+                }
+            }
+            _ => positions.push(Value::Object(position)),
         }
     }
-    let document = json!({ "cash": cash, "positions": positions });
-    let holdings = serde_json::from_value(document).map_err(|err| err.to_string())?;
+    amounts.insert("positions".to_owned(), positions.into());
+    let holdings = serde_json::from_value(amounts.into()).map_err(|err| err.to_string())?;
     Ok((holdings, None))
 }
 
@@ -187,11 +196,16 @@ mod tests {
         assert_eq!(held, holdings_of(document).unwrap());
         assert_eq!((held.cash, held.positions.len()), (Some(99000.25), 2));
         assert_eq!(holdings_of(b"").unwrap(), Holdings::default());
+        let of_table = holdings_of(b"symbol,quantity\nBBB,1\nnav,1.25\npeak,1.5\n").unwrap();
+        let document = br#"{"nav":1.25,"peak":1.5,"positions":[{"symbol":"BBB","quantity":1}]}"#;
+        assert_eq!(of_table, holdings_of(document).unwrap());
         for (text, why) in [
             ("symbol,shares\nA,1\n", "unknown column `shares`"),
             ("symbol,quantity\nA,many\n", "row 1: `many` is not a number"),
             ("symbol,quantity,right\nA,1,x\n", "row 1: `x` is neither"),
             ("symbol,right\nA,call\n", "missing field `quantity`"),
+            ("symbol,quantity\nnav,\n", "row 1: `nav` has no quantity"),
+            ("symbol,quantity\ncash,1\ncash,2\n", "row 2: a second row of `cash`"),
             ("{\"positions\": [{}]}", "missing field `symbol`"),
             (
                 "{\"account\": {}, \"orders\": {}}",

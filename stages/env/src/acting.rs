@@ -156,6 +156,19 @@ pub struct Holdings {
     pub positions: Vec<Holding>,
 }
 
+impl Holdings {
+    /// The cash, by default the capital of the environment.
+    ///
+    /// # Errors
+    /// When there is a net asset value in its place, of which no cash follows.
+    pub(crate) fn cash_or(&self, capital: f64) -> Result<f64, StageError> {
+        StageError::new("the account has a net asset value and no cash")
+            .hint("give `cash`: the net asset value follows from it and from the positions")
+            .when(self.nav.is_some() && self.cash.is_none())?;
+        Ok(self.cash.unwrap_or(capital))
+    }
+}
+
 /// A position at its mark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MarkedPosition {

@@ -131,7 +131,7 @@ impl ActingSimulator for OptionsSimulator {
         };
         let past = *env.account;
         *env.account = Account {
-            cash: holdings.cash.unwrap_or(market.config.capital),
+            cash: holdings.cash_or(market.config.capital)?,
             units,
             groups: lines.iter().map(|line| line.group + 1).fold(slots, u32::max),
             lines: lines.len() as u32,

@@ -75,7 +75,7 @@ impl ActingSimulator for StocksSimulator {
         }
         let past = *env.account;
         *env.account = Account {
-            cash: holdings.cash.unwrap_or(config.capital),
+            cash: holdings.cash_or(config.capital)?,
             reward: past.reward,
             risk: past.risk,
             ..past.anew()

@@ -12,7 +12,12 @@ use stages_core::StageError;
 impl TableSimulator {
     /// The symbols of the world of an account.
     pub(super) fn symbols(&self, account: &Account) -> &[String] {
-        &self.tables.spec.worlds[self.common.worlds.of(account.t as usize)].symbols
+        self.symbols_at(account.t as usize)
+    }
+
+    /// The symbols of the world of row `t`.
+    pub(super) fn symbols_at(&self, t: usize) -> &[String] {
+        &self.tables.spec.worlds[self.common.worlds.of(t)].symbols
     }
 }
 
@@ -47,9 +52,17 @@ impl ActingSimulator for TableSimulator {
     fn hold(&self, env: &mut Env<'_>, holdings: &Holdings) -> Result<(), StageError> {
         if holdings.cash.is_some() {
             return Err(StageError::new("an environment of a table has no cash").hint(
-                "its positions are fractions of the net asset value; `nav` and `peak` are multiples \
-                    of that at the start",
+                "give `nav` in its place: positions are fractions of the net asset value, and `nav` and `peak` \
+                are multiples of that at the start",
             ));
+        }
+        if let Some(nav) = holdings.nav {
+            StageError::new("without `price` an environment of a table has no net asset value")
+                .hint("leave `nav` out")
+                .when(self.form != Form::Price)?;
+            StageError::new(format!("a net asset value of {nav} is none"))
+                .hint("give `nav` as a multiple of that at the start, above 0")
+                .when(!(nav.is_finite() && nav > 0.0))?;
         }
         let (symbols, choices) = (
             self.symbols(env.account).to_vec(),
