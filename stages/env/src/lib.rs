@@ -54,7 +54,8 @@ pub use open::{
 };
 pub use open_options::{OpenOptions, Split};
 pub use portfolio::{
-    ActingSimulator, BaselineName, Carried, ForwardAct, ForwardSimulator, PortfolioEnv, Simulator,
+    ActingSimulator, BaselineName, BookedPrices, Carried, ForwardAct, ForwardSimulator, PortfolioEnv,
+    Restated, Simulator,
 };
 pub use saved_state::{StateReader, StateWriter};
 pub use spec::{Difference, EnvSpec, Normalisation};

@@ -64,6 +64,8 @@ pub struct OpenOptions {
     /// The number of processes that step the environments of a user's program; `None` for one for each thread
     /// of rayon's current pool. Environments without a program have none.
     pub processes: Option<usize>,
+    /// Keeps the prices of `env/table` beside what steps pay, for accounts that live forward.
+    pub prices: bool,
 }
 
 impl OpenOptions {
@@ -76,6 +78,7 @@ impl OpenOptions {
             whole: false,
             normalise_as: None,
             processes: None,
+            prices: false,
         }
     }
 

@@ -467,6 +467,13 @@ impl<'a> Booked<'a> {
             }
         }
         let marked = account.marked();
+        for restated in account.restated() {
+            let (before, after) = (restated.before, restated.after);
+            let held = marked.positions.iter().find(|held| held.of.symbol == restated.symbol);
+            let difference = held.map_or(0.0, |held| held.value * (after / before - 1.0));
+            let what = format!("the price of {}", restated.symbol);
+            entries.push(correction(last.date, what, Some(before), Some(after), difference));
+        }
         for after in &marked.positions {
             let is_same = |of: &&Position| {
                 let name = (&of.of.symbol, of.of.expiry, of.of.strike, of.of.right.as_deref());

@@ -12,7 +12,37 @@ use bytemuck::Pod;
 use datasets::SnapshotTime;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The snapshots between that of an account and the earlier one whose prices are kept beside it.
+const BASIS: usize = 40;
+
+/// The share of a price up to which another one is the rounding of prices that are in another basis.
+const ROUNDING: f64 = 1e-4;
+
+/// The prices that an account was booked at, where its positions are fractions of its value: of those alone
+/// nothing tells that the data of a later night has another price at the same snapshot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BookedPrices {
+    /// An earlier snapshot. Where the data of a later night has all prices in another basis, as adjusted ones
+    /// after a split, they changed there by the same factor.
+    pub basis: Option<SnapshotTime>,
+    /// The price of each position at the snapshot of the account, and at the earlier one.
+    pub prices: BTreeMap<String, [f64; 2]>,
+}
+
+/// A price that an account was booked at, which the data of a later night restates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Restated {
+    /// The symbol.
+    pub symbol: String,
+    /// The price that was booked, in the basis of the data now.
+    pub before: f64,
+    /// The price now.
+    pub after: f64,
+}
 
 /// The state of an account in terms that every environment of its market knows: times and names, not numbers
 /// of snapshots and contracts.
@@ -25,6 +55,9 @@ pub struct Carried {
     pub first: SnapshotTime,
     /// The positions, in the order of the account.
     pub positions: Vec<Holding>,
+    /// The prices that the positions were booked at; `None` where positions are units, which are valued anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub booked: Option<BookedPrices>,
     /// The bytes of the account, its counters and its hedge, in hexadecimal digits.
     account: String,
     counters: String,
@@ -79,6 +112,13 @@ pub trait ForwardSimulator: ActingSimulator {
     fn live(&mut self) -> Result<(), StageError>;
     /// Places what an account holds; the bytes of the account are set, and its snapshot.
     fn place(&self, env: &mut EnvState<'_, Self::Parts>, positions: &[Holding]) -> Result<(), StageError>;
+    /// The price of a symbol at a snapshot, where positions are fractions of the value, which its change
+    /// multiplies.
+    fn price(&self, _snapshot: usize, _symbol: &str) -> Option<f64> {
+        None
+    }
+    /// Lets the step from a snapshot begin at another price of a symbol.
+    fn restate(&mut self, _snapshot: usize, _symbol: &str, _price: f64) {}
     /// Adds to the cash. An amount that is no return moves the peak with it.
     fn pay(&self, env: &mut EnvState<'_, Self::Parts>, amount: f64, is_return: bool);
     /// The act of a decision.
@@ -102,29 +142,77 @@ impl<S: ForwardSimulator> PortfolioEnv<S> {
     /// # Errors
     /// See [`ForwardSimulator::live`].
     pub fn live(&mut self) -> Result<(), StageError> {
+        self.own_simulator()?.live()
+    }
+
+    fn own_simulator(&mut self) -> Result<&mut S, StageError> {
         let shared = || StageError::new("other environments share the tables of this account");
-        Arc::get_mut(&mut self.simulator).ok_or_else(shared)?.live()
+        Arc::get_mut(&mut self.simulator).ok_or_else(shared)
     }
 
     /// The state of environment 0.
     pub fn carried(&self) -> Carried {
         let (view, times) = (self.states.view(0), &self.common().times);
         let now = view.account.now();
+        let positions = self.holdings().positions;
         Carried {
             time: times[now],
             first: times[now - view.account.steps()],
-            positions: self.holdings().positions,
+            booked: self.booked(now, &positions),
+            positions,
             account: hex(view.account),
             counters: hex(view.counters),
             hedge: hex(view.hedge),
         }
     }
 
-    /// Sets the state of environment 0, in the world of the snapshot `within`.
+    /// The prices of positions at the snapshot `now`.
+    fn booked(&self, now: usize, positions: &[Holding]) -> Option<BookedPrices> {
+        let worlds = &self.common().worlds;
+        let basis = now.saturating_sub(BASIS).max(worlds.snapshots(worlds.of(now)).start);
+        let price = |t: usize, held: &Holding| self.simulator.price(t, &held.symbol);
+        let both = |held: &Holding| Some((held.symbol.clone(), [price(now, held)?, price(basis, held)?]));
+        let prices: BTreeMap<_, _> = positions.iter().filter_map(both).collect();
+        (!prices.is_empty()).then(|| BookedPrices {
+            basis: (basis < now).then(|| self.common().times[basis]),
+            prices,
+        })
+    }
+
+    /// Lets the step from the snapshot `now` begin at the prices that were booked there, where the data has
+    /// others.
+    fn restate(&mut self, now: usize, booked: &BookedPrices) -> Result<Vec<Restated>, StageError> {
+        let common = self.common();
+        let mut world = common.worlds.snapshots(common.worlds.of(now));
+        let basis = world.find(|&t| Some(common.times[t]) == booked.basis);
+        let simulator = self.own_simulator()?;
+        let mut restated = Vec::new();
+        for (symbol, [price, earlier]) in &booked.prices {
+            let Some(after) = simulator.price(now, symbol).filter(|after| after != price) else {
+                continue;
+            };
+            let earlier_now = basis.and_then(|basis| simulator.price(basis, symbol));
+            let factor = earlier_now.map_or(1.0, |now| now / earlier);
+            let before = factor * price;
+            if factor != 1.0 && (after / before - 1.0).abs() < ROUNDING {
+                continue;
+            }
+            simulator.restate(now, symbol, before);
+            restated.push(Restated {
+                symbol: symbol.clone(),
+                before,
+                after,
+            });
+        }
+        Ok(restated)
+    }
+
+    /// Sets the state of environment 0, in the world of the snapshot `within`; returns the prices that it was
+    /// booked at and that the data restates.
     ///
     /// # Errors
     /// When the environment has no such snapshot, or does not know a position.
-    pub fn carry(&mut self, carried: &Carried, within: usize) -> Result<(), StageError> {
+    pub fn carry(&mut self, carried: &Carried, within: usize) -> Result<Vec<Restated>, StageError> {
         let common = self.common();
         let world = common.worlds.snapshots(common.worlds.of(within));
         let find = |time: SnapshotTime| {
@@ -147,7 +235,10 @@ impl<S: ForwardSimulator> PortfolioEnv<S> {
         env.account.place(now, first, &begun);
         self.simulator.place(&mut env, &carried.positions)?;
         self.simulator.recall(&mut env);
-        Ok(())
+        match &carried.booked {
+            Some(booked) => self.restate(now, booked),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Takes a step of environment 0, to the next snapshot; returns the bookings, and true if the account is

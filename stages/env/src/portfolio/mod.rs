@@ -33,7 +33,7 @@ pub(crate) use config::market_config;
 pub use env::PortfolioEnv;
 pub(crate) use env::evaluation_episodes;
 pub(crate) use files::{World, in_world, normalise_as, part_batches};
-pub use forward::{Carried, ForwardAct, ForwardSimulator};
+pub use forward::{BookedPrices, Carried, ForwardAct, ForwardSimulator, Restated};
 pub use simulator::Simulator;
 pub(crate) use simulator::{Common, Outcome};
 pub(crate) use state::clock;

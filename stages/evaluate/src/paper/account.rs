@@ -8,7 +8,7 @@ use stages_core::StageError;
 use stages_env::acting::{ActingOrder, ActingOrders, Booking, Holdings, Marked};
 use stages_env::{
     ActionBuffer, ActionSpace, Actions, BaselineName, BatchEnv as _, Carried, ForwardAct, ForwardSimulator,
-    OpenOptions, PortfolioEnv, Split, Step,
+    OpenOptions, PortfolioEnv, Restated, Split, Step,
 };
 use stages_policy::{AnyPolicy, Mode, PolicyState};
 
@@ -84,6 +84,8 @@ pub trait Account {
     /// # Errors
     /// When the environment cannot hold it.
     fn take(&mut self, at: SnapshotTime, holdings: &Holdings, scale: f64) -> Result<(), StageError>;
+    /// The prices that the account was booked at and that the data restates, as it went on from its state.
+    fn restated(&self) -> &[Restated];
     /// The state.
     fn held(&self) -> Held;
     /// The holdings, for another environment.
@@ -155,6 +157,7 @@ fn open_in<'a, S: ForwardSimulator>(
     let options = OpenOptions {
         normalise_as,
         split,
+        prices: true,
         ..OpenOptions::test(1, 0)
     };
     let mut env = PortfolioEnv::<S>::open(store, artifact, &options)?;
@@ -182,6 +185,7 @@ fn open_in<'a, S: ForwardSimulator>(
         is_new: true,
         scale: 1.0,
         capital: env.marked().nav,
+        restated: Vec::new(),
         env,
     }))
 }
@@ -198,6 +202,7 @@ struct Live<'a, S: ForwardSimulator> {
     is_new: bool,
     scale: f64,
     capital: f64,
+    restated: Vec<Restated>,
 }
 
 impl<S: ForwardSimulator> Live<'_, S> {
@@ -253,7 +258,7 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
     }
 
     fn resume(&mut self, held: &Held) -> Result<(), StageError> {
-        self.env.carry(&held.state, self.within)?;
+        self.restated = self.env.carry(&held.state, self.within)?;
         self.pending = held.pending.clone();
         (self.is_new, self.scale) = (held.is_new, held.scale);
         if let Some(state) = &mut self.state {
@@ -279,6 +284,10 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
         self.pending = Pending::Hold;
         self.forget();
         Ok(())
+    }
+
+    fn restated(&self) -> &[Restated] {
+        &self.restated
     }
 
     fn held(&self) -> Held {

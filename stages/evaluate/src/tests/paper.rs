@@ -296,6 +296,81 @@ fn tables_are_the_backtest_that_fills_at_the_next_row() {
     }
 }
 
+/// A booked price that the data restates later changes no return: the night after it counts from the price
+/// that was booked. Prices in another basis, as adjusted ones after a split, are no restatement.
+#[test]
+fn tables_count_from_the_booked_price() {
+    let config = TableConfig {
+        test_fraction: 0.4,
+        ..price(TableActionKind::Weights)
+    };
+    let made = |change: &dyn Fn(usize, &mut f64)| {
+        let mut source = source();
+        for symbol in &mut source.symbols {
+            symbol.values[0]
+                .iter_mut()
+                .enumerate()
+                .for_each(|(row, price)| change(row, price));
+        }
+        let mut workplace = table_workplace(&source, &config);
+        restless(&mut workplace, false, 2);
+        workplace
+    };
+    // The account stands at row 250.
+    let plain = made(&|_, _| {});
+    let policy = policy_of(&plain);
+    let account = |workplace: &Workplace| {
+        let artifact = &workplace.context.inputs["env"][0].artifact;
+        open(&workplace.context.store, artifact, Decider::Policy(&policy), None).unwrap()
+    };
+    let mut before = account(&plain);
+    before.begin(source().symbols[0].times[245], 1e6).unwrap();
+    let now = source().symbols[0].times[250];
+    walk(&mut *before, now).unwrap();
+    let held = before.held();
+    let booked = before.marked();
+    assert!(booked.positions.iter().all(|position| position.value.abs() > 1e3));
+    assert_eq!(booked.positions.len(), 2);
+    let expected = enter(&mut *before, 0.0).unwrap();
+
+    let halved = |rows: std::ops::RangeInclusive<usize>| {
+        made(&move |row, price: &mut f64| *price *= if rows.contains(&row) { 0.5 } else { 1.0 })
+    };
+    for (restated, notes) in [
+        (halved(250..=250), 2),
+        (halved(248..=250), 2),
+        (halved(249..=249), 0),
+        // An older price alone, and everything known in another basis.
+        (halved(210..=210), 0),
+        (halved(0..=299), 0),
+    ] {
+        let mut after = account(&restated);
+        after.resume(&held).unwrap();
+        assert_eq!(after.restated().len(), notes);
+        for told in after.restated() {
+            assert_eq!(told.after, 0.5 * told.before);
+        }
+        assert_eq!(after.marked(), booked);
+        let night = enter(&mut *after, 0.0).unwrap();
+        assert!((night.log_return - expected.log_return).abs() < 1e-12, "{notes}");
+        let sum: f64 = night.bookings.iter().map(|booking| booking.cash).sum();
+        assert!((night.marked.nav - booked.nav - sum).abs() < 1e-6);
+    }
+    // Both at once: what is restated counts from the booked price in the new basis.
+    let both = made(&|row, price: &mut f64| *price *= if row == 250 { 0.25 } else { 0.5 });
+    let mut after = account(&both);
+    after.resume(&held).unwrap();
+    assert_eq!(after.restated().len(), 2);
+    let night = enter(&mut *after, 0.0).unwrap();
+    assert!((night.log_return - expected.log_return).abs() < 1e-12);
+    // A state of an earlier version of the program has no prices.
+    let mut old = serde_json::to_value(&held).unwrap();
+    old["state"].as_object_mut().unwrap().remove("booked").unwrap();
+    let mut after = account(&plain);
+    after.resume(&serde_json::from_value::<Held>(old).unwrap()).unwrap();
+    assert_eq!(enter(&mut *after, 0.0).unwrap().marked, expected.marked);
+}
+
 /// Capital that is paid in or out is no return, and the account goes on.
 #[test]
 fn transfers_are_no_returns() {

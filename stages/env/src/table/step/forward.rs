@@ -38,6 +38,17 @@ impl ForwardSimulator for TableSimulator {
         Ok(())
     }
 
+    fn price(&self, t: usize, symbol: &str) -> Option<f64> {
+        let i = self.symbols_at(t).iter().position(|name| name == symbol)?;
+        self.tables.price(t, i)
+    }
+
+    fn restate(&mut self, t: usize, symbol: &str, price: f64) {
+        if let Some(i) = self.symbols_at(t).iter().position(|name| name == symbol) {
+            self.tables.restate(t, i, price);
+        }
+    }
+
     /// Positions are fractions of the value, which a transfer multiplies outside of the environment.
     fn pay(&self, env: &mut Env<'_>, amount: f64, is_return: bool) {
         if is_return {

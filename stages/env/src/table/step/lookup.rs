@@ -22,6 +22,8 @@ pub(crate) struct Tables {
     /// a price, its returns. 0 at the end of a world.
     payoffs: Vec<f64>,
     payoff_width: usize,
+    /// The prices `[T, N]`, where the options of opening keep them; else empty.
+    prices: Vec<f64>,
     /// The values that expressions name `[T, E]`.
     terms: Vec<f64>,
 }
@@ -44,6 +46,7 @@ impl Tables {
             days: Vec::new(),
             payoffs: Vec::new(),
             payoff_width: width,
+            prices: Vec::new(),
             terms: Vec::new(),
             spec,
         };
@@ -72,6 +75,9 @@ impl Tables {
                 Form::PerPosition | Form::PerAction => this.payoffs.extend(later),
             }
             this.payoffs.resize(times.len() * width, 0.0);
+            if options.prices && form == Form::Price {
+                this.prices.extend_from_slice(&rows.paying);
+            }
             this.terms.extend_from_slice(&rows.terms);
             shown.extend(normalise::rows(&rows.observed, shown_width, &by));
         }
@@ -105,6 +111,18 @@ impl Tables {
     #[inline]
     pub(crate) fn payoffs(&self, t: usize) -> &[f64] {
         &self.payoffs[t * self.payoff_width..(t + 1) * self.payoff_width]
+    }
+
+    /// The price of symbol `i` at row `t`, where prices are kept.
+    pub(crate) fn price(&self, t: usize, i: usize) -> Option<f64> {
+        self.prices.get(t * self.n + i).copied()
+    }
+
+    /// Lets symbol `i` have a price at row `t` as the step from it pays.
+    pub(crate) fn restate(&mut self, t: usize, i: usize, price: f64) {
+        if let Some(later) = self.price(t + 1, i) {
+            self.payoffs[t * self.n + i] = later / price - 1.0;
+        }
     }
 
     /// The mean payoff of the step from row `t` to the next.

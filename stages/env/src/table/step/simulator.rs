@@ -114,8 +114,7 @@ impl TableSimulator {
             let turnover = grown * (*target - now).abs();
             moved.turnover += turnover;
             let booking = |quantity: f64, cash: f64| {
-                let symbols = &self.tables.spec.worlds[self.common.worlds.of(t)].symbols;
-                Booking::of(Holdable::Position, &symbols[i], quantity, cash)
+                Booking::of(Holdable::Position, &self.symbols_at(t)[i], quantity, cash)
             };
             self.journal
                 .add_as(Cause::Return, || booking(0.0, nav * held * returns[i]));
