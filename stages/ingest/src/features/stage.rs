@@ -37,7 +37,7 @@ pub struct Features;
 impl StageKind for Features {
     type Config = FeaturesConfig;
     const NAME: &'static str = "ingest/features";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "your own factors from files, as of the days on which they were known";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -321,7 +321,7 @@ fn read_file(
         let label = format!("{} (rows)", source.name);
         let i = (i as u64).to_le_bytes();
         let parts: [&[u8]; 4] = [content.as_bytes(), settings.as_bytes(), &i, place.as_bytes()];
-        let memo = Memo::new("ingest/features file v3", &parts, label);
+        let memo = Memo::new("ingest/features file v4", &parts, label);
         let value = context.memo(&memo, || {
             table::to_parquet(&packed.notes.attach(parse(&packed, config, only)?)?)
         })?;

@@ -4,6 +4,7 @@
 //! has no header row, so that its first row is 1.
 
 mod column;
+mod decimal;
 mod stated;
 #[cfg(test)]
 mod tests;

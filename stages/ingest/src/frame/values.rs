@@ -173,7 +173,7 @@ impl Frame {
         }
     }
 
-    fn or_missing<'t>(&self, text: &'t str) -> &'t str {
+    pub(super) fn or_missing<'t>(&self, text: &'t str) -> &'t str {
         let is_missing = self.missing.iter().any(|missing| missing.eq_ignore_ascii_case(text));
         if is_missing { "" } else { text }
     }
@@ -202,7 +202,7 @@ impl Frame {
     }
 
     /// The evidence of a column's texts about their separators.
-    fn evidence(&self, theirs: &str) -> Result<Evidence, StageError> {
+    pub(super) fn evidence(&self, theirs: &str) -> Result<Evidence, StageError> {
         let mut evidence = Evidence::default();
         self.texts(theirs, |row, text| {
             evidence.add(row, self.or_missing(text));
@@ -218,7 +218,7 @@ impl Frame {
         let separators = match self.stated.separators {
             stated if stated.any() => stated,
             _ => {
-                let found = evidence.separators(|| self.decimal_of_others(theirs));
+                let found = evidence.separators(|| self.decimal_of_others(theirs, &evidence));
                 found.map_err(|undecided| self.undecided(theirs, &undecided))?
             }
         };
@@ -255,22 +255,6 @@ impl Frame {
     /// The unit of a column in the row below the header.
     pub(crate) fn unit_below(&self, theirs: &str) -> Option<String> {
         self.notes.unit(theirs)
-    }
-
-    /// The decimal sign that the other columns of numbers show, if they show one.
-    fn decimal_of_others(&self, theirs: &str) -> Option<char> {
-        let others = self.names.iter().filter(|name| **name != normal(theirs));
-        let mut found = None;
-        for name in others {
-            let evidence = self.evidence(name).ok().filter(|evidence| !evidence.has_others);
-            match (found, evidence.and_then(|evidence| evidence.decimal())) {
-                (_, None) => {}
-                (None, other) => found = other,
-                (Some(sign), Some(other)) if sign == other => {}
-                _ => return None,
-            }
-        }
-        found
     }
 
     /// Refuses a column whose numbers were read plainly, but whose points may be those of thousands.

@@ -89,6 +89,12 @@ impl Evidence {
         }
     }
 
+    /// The decimal sign that the column is read with if no other column shows one.
+    pub(crate) fn own_decimal(&self) -> Option<char> {
+        let is_pointed = self.comma.is_none() && self.open_point.is_some() && self.open_comma.is_none();
+        self.decimal().or_else(|| is_pointed.then_some('.'))
+    }
+
     /// The sign or code of the column's currency, if its numbers have one.
     pub(crate) fn currency(&self) -> Option<&'static str> {
         self.currency.map(|(_, sign)| sign)

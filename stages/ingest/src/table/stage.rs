@@ -28,7 +28,7 @@ pub struct Table;
 impl StageKind for Table {
     type Config = TableConfig;
     const NAME: &'static str = "ingest/table";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "any table of your own from files: columns of numbers by symbol and instant";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {

@@ -123,3 +123,56 @@ fn numbers_that_are_open_are_refused() {
     }
     eprintln!("a decimal separator that changes: tried {tried}, told {told}, right 0, silent 0");
 }
+
+/// One column of prices is written unlike the others: its size beside them tells which sign is of decimals.
+#[test]
+fn a_price_is_near_the_others_of_its_row() {
+    let mut counts = Counts::default();
+    for odd in 1..5 {
+        // The decimals of the others and of the odd one.
+        for (level, decimals, own, point, group, by) in [
+            (101.0, 2, 3, ",", ".", ';'),
+            (101.0, 2, 3, ",", ".", ','),
+            (7.0, 3, 3, ",", ".", '\t'),
+            // The odd one is in whole numbers with thousands.
+            (101_250.0, 2, 0, ".", ",", ';'),
+            (101_250.0, 2, 0, ".", ",", ','),
+            (2000.0, 2, 0, ".", ",", '\t'),
+        ] {
+            let data = bars(odd as u64, 30, level, decimals.min(own));
+            // Counts have commas between thousands where the prices show that these are no decimals.
+            let of_counts = if decimals == 3 { "" } else { "," };
+            let others = if own == 0 { "," } else { "" };
+            let mut lines = vec![HEADER.join(&by.to_string())];
+            for (day, values) in &data {
+                let mut fields = vec![day.to_string()];
+                fields.extend((1..).zip(&values[..4]).map(|(at, value)| match at == odd {
+                    true => number(*value, own as usize, point, group),
+                    false => number(*value, decimals as usize, ".", others),
+                }));
+                fields.push(number(values[4], 0, ".", of_counts));
+                let quoted = fields.iter().map(|field| format!("\"{field}\""));
+                lines.push(quoted.collect::<Vec<_>>().join(&by.to_string()));
+            }
+            let what = format!("{level} `{by}` {odd}");
+            counts.try_file(&what, "x.csv", lines.join("\n"), &rows(&data));
+        }
+    }
+    assert_eq!(
+        (counts.told, counts.right),
+        (0, 24),
+        "{:?} {:?}",
+        counts.silent,
+        counts.without_remedy
+    );
+    counts.finish("a price written unlike the others", 24);
+
+    // Near them in neither reading: asked.
+    let bench = Bench::new();
+    bench.file(
+        "x.csv",
+        "date;high;low;close\n2024-01-02;3.52;3.49;101,250\n2024-01-03;3.55;3.51;102,375\n",
+    );
+    let err = read(&bench, &json!({ "path": "x.csv" })).unwrap_err();
+    assert!(err.message.contains("of decimals or of thousands"), "{err}");
+}
