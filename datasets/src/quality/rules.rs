@@ -254,7 +254,9 @@ pub const RATES: &[Rule] = rules! {
         "Twelve weekdays, where the calendar knows weekends alone";
     duplicate_key: Always, "several rates for one day and maturity; the lowest stays";
     zero_for_missing: Row up to 0.5, "a yield of 0 while the nearest maturity yields more than 0.5 %, or \
-        all of a day after such yields: it stands for none";
+        all of a day after such yields: it stands for none",
+        "Not between yields of the maturity of 0.5 % or less; without other maturities, up to five days \
+        between yields above 2 %";
     implausible_rate: Row, "a rate below -10 % or above 50 %";
     unit_change: Note => Fail, "the rates of all maturities are a hundredth, or a hundred times, those of the \
         day before, or all of several a tenth or ten times, or those of one maturity a hundredth of its \

@@ -1,5 +1,6 @@
 //! `ingest/rates`: interest rates from files.
 
+mod missing;
 mod percent;
 mod stage;
 mod zero;

@@ -1,5 +1,6 @@
 //! The stage `ingest/rates`.
 
+use super::missing::missing;
 use super::percent::Percent;
 use super::zero::zero_rates;
 use crate::file_memo::{Around, Reading};
@@ -66,7 +67,7 @@ pub(crate) struct Rates;
 impl StageKind for Rates {
     type Config = RatesConfig;
     const NAME: &'static str = "ingest/rates";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -265,28 +266,23 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
         }
         same
     });
+    let missing = missing(points);
     let mut keep = vec![true; points.len()];
-    let mut at = 0;
-    let mut before: &[Point] = &[];
-    for day in points.chunk_by(|a, b| a.0 == b.0) {
-        let is_empty = is_all_zero(before, day);
-        for (i, &(date, tenor, rate)) in day.iter().enumerate() {
-            let mut breaks = |rule: &str| {
-                tally.add_row(rule, date, || example(&day[i]));
-                keep[at + i] &= !acts(rule);
-            };
-            if !is_trading_day(calendar, date) {
-                breaks("non_trading_day");
-            }
-            if is_empty || rate == 0.0 && stands_for_missing(day, tenor) {
-                breaks("zero_for_missing");
-            }
-            if !(RATE_RANGE.0..=RATE_RANGE.1).contains(&rate) {
-                breaks("implausible_rate");
-            }
+    for (i, point) in points.iter().enumerate() {
+        let (date, _, rate) = *point;
+        let mut breaks = |rule: &str| {
+            tally.add_row(rule, date, || example(point));
+            keep[i] &= !acts(rule);
+        };
+        if !is_trading_day(calendar, date) {
+            breaks("non_trading_day");
         }
-        at += day.len();
-        before = if is_empty { before } else { day };
+        if missing[i] {
+            breaks("zero_for_missing");
+        }
+        if !(RATE_RANGE.0..=RATE_RANGE.1).contains(&rate) {
+            breaks("implausible_rate");
+        }
     }
     for (before, day) in days_in_pairs(points) {
         if is_other_unit(before, day) {
@@ -300,12 +296,6 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     }
     let mut keep = keep.into_iter();
     points.retain(|_| keep.next().unwrap_or(true));
-}
-
-/// Returns whether all of several yields of a day are 0, and those of the last day with others far from it.
-fn is_all_zero(before: &[Point], day: &[Point]) -> bool {
-    let is_far = |point: &Point| point.2 > NEAR_ZERO_YIELD;
-    day.len() > 1 && day.iter().all(|point| point.2 == 0.0) && before.len() > 1 && before.iter().all(is_far)
 }
 
 /// Each day with the one before it.
@@ -384,19 +374,4 @@ fn other_unit_of_maturity(points: &[Point]) -> Option<Point> {
     }
     let is_other = |(_, days, others, _): &&(f64, u64, u64, Point)| 2 * others > *days;
     maturities.iter().find(is_other).map(|(.., point)| *point)
-}
-
-/// Returns whether a yield of zero at `tenor` stands for a missing value: the yield at the nearest maturity
-/// with a nonzero one on the same day is far from zero. If all yields are zero, they are taken as they are.
-fn stands_for_missing(day: &[Point], tenor: f64) -> bool {
-    let mut nearest: Option<(f64, f64)> = None;
-    for &(_, other, rate) in day {
-        // The distance of maturities is that of their logarithms: 1 month is nearer to 3 months than to 2
-        // years.
-        let distance = libm::fabs(libm::log((other + 0.01) / (tenor + 0.01)));
-        if rate != 0.0 && nearest.is_none_or(|(best, _)| distance < best) {
-            nearest = Some((distance, rate));
-        }
-    }
-    nearest.is_some_and(|(_, rate)| rate > NEAR_ZERO_YIELD)
 }
