@@ -30,6 +30,7 @@ fn main() -> std::process::ExitCode {
         ("parity_finds_the_index", parity_finds_the_index),
         ("dow_yahoo_and_spy", dow_yahoo_and_spy),
         ("treasury_and_fed_funds", treasury_and_fed_funds),
+        ("proposed_splits", proposed_splits),
         ("what_the_pipelines_ask", what_the_pipelines_ask),
         ("aapl_2014_split", aapl_2014_split),
         ("lean_options", lean_options),
@@ -398,6 +399,44 @@ fn treasury_and_fed_funds(data: &Path) {
     // Weekends, on which fed funds alone have a value.
     assert_eq!(fred.finding("non_trading_day"), (3_808, 3_808, "dropped".to_owned()));
     assert_eq!(fred.finding("implausible_rate").0, 0);
+    // The zeros of bills are the same as those of the Treasury's file.
+    assert_eq!(fred.finding("zero_for_missing").0, 0);
+    let rows = bench.rows(&fred);
+    let zeros = floats(&rows, "rate").iter().filter(|rate| **rate == 0.0).count();
+    assert_eq!(zeros, 21);
+}
+
+/// Splits are proposed where `split_jump` finds them, and nowhere else.
+fn proposed_splits(data: &Path) {
+    let bench = Bench::new();
+    let daily = data.join("lean_format/equity/usa/daily");
+    let with = json!({ "path": [daily.join("aapl.zip"), daily.join("aig.zip")] });
+    let bars = bench.run("ingest/bars", with).unwrap();
+    let (outputs, _) = bench
+        .run_with("ingest/corporate_actions", json!({}), &[("bars", &bars.artifact)])
+        .unwrap();
+    let rows = bench.table(&outputs["proposed"]);
+    let (symbols, dates) = (
+        table::texts(&rows, "symbol").unwrap(),
+        table::dates(&rows, "date").unwrap(),
+    );
+    let ratios = floats(&rows, "ratio");
+    let proposed: Vec<String> = (0..rows.num_rows())
+        .map(|i| format!("{} {} {}", symbols.value(i), dates[i], ratios[i]))
+        .collect();
+    assert_eq!(proposed.len() as u64, bars.finding("split_jump").0);
+    // AAPL fell by half on 2000-09-29, and AIG by a fifth on the day of its split of 1 for 20.
+    assert_eq!(
+        proposed,
+        [
+            "AIG 1998-08-03 1.5",
+            "AIG 1999-08-02 1.25",
+            "AAPL 2005-02-28 2",
+            "AIG 2009-07-01 0.06666666666666667",
+            "AAPL 2014-06-09 7",
+            "AAPL 2020-08-31 4"
+        ]
+    );
 }
 
 /// Lean's quotes of AAPL options on the days before and of its split of 7 for 1, as one table with its

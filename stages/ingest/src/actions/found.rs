@@ -5,12 +5,9 @@ use crate::options::OnBadRows;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind, SplitRatio};
 use datasets::layout::CalendarName;
-use datasets::quality::{Action, CHAIN, Tally};
+use datasets::quality::{Action, CHAIN, Level, Shape, Tally};
 use stages_core::dataset::DataSet;
 use stages_core::{Context, StageError, table};
-
-/// The smallest price ratio between two closes that counts as a split.
-const LEAST_MOVE: f64 = 1.4;
 
 fn split(symbol: &str, date: Date, ratio: SplitRatio) -> CorporateAction {
     CorporateAction {
@@ -24,8 +21,7 @@ fn split(symbol: &str, date: Date, ratio: SplitRatio) -> CorporateAction {
     }
 }
 
-/// The splits that closes of bars suggest: the ratio of two consecutive closes is at least 1.4 (or at most 1
-/// / 1.4) and within 5 % of a common split ratio.
+/// The splits that bars suggest: their jumps of the rule `split_jump` of `ingest/bars`.
 pub(super) fn in_bars(context: &Context, bars: &DataSet) -> Result<Vec<CorporateAction>, StageError> {
     let mut found = Vec::new();
     for symbol in bars.symbols(&context.store)? {
@@ -33,13 +29,16 @@ pub(super) fn in_bars(context: &Context, bars: &DataSet) -> Result<Vec<Corporate
             continue;
         };
         let dates = table::dates(&batch, "date")?;
-        let closes = table::floats_or_nan(&batch, "close")?;
-        for i in 1..closes.len() {
-            let move_ = closes[i - 1] / closes[i];
-            let large = !(1.0 / LEAST_MOVE..LEAST_MOVE).contains(&move_);
-            if let Some(ratio) = SplitRatio::near(move_, 0.05).filter(|_| large) {
-                found.push(split(&symbol, dates[i], ratio));
+        let [opens, closes, volumes] =
+            ["open", "close", "volume"].map(|column| table::floats_or_nan(&batch, column));
+        let (opens, closes, volumes) = (opens?, closes?, volumes?);
+        let mut level = Level::default();
+        for (i, date) in dates.into_iter().enumerate() {
+            let jump = level.jump(date, opens[i], closes[i], volumes[i]);
+            if let Some(Shape::Split(ratio)) = jump.map(|jump| jump.shape) {
+                found.push(split(&symbol, date, ratio));
             }
+            level.take(date, closes[i], volumes[i], jump.as_ref());
         }
     }
     Ok(found)

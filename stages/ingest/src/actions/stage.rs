@@ -26,7 +26,7 @@ pub struct CorporateActions;
 impl StageKind for CorporateActions {
     type Config = CorporateActionsConfig;
     const NAME: &'static str = "ingest/corporate_actions";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "splits, dividends and changes of symbol, from files, from the \
         configuration, or proposed from prices";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
