@@ -270,6 +270,96 @@ fn midnights_of_the_exchange_have_its_days() {
     }
 }
 
+/// Bars whose instants have the days beside those of the sessions: minutes after midnight of UTC, before and
+/// after the clocks change.
+fn beside(days: &[Date], minutes: [i32; 2], kind: usize) -> String {
+    let mut text = if kind == 2 { "timestamp,Close\n" } else { "Date,Close\n" }.to_owned();
+    for (i, day) in days.iter().enumerate() {
+        let minutes = minutes[usize::from(*day >= date("2023-03-27"))];
+        let (day, minutes) = (day.plus(minutes.div_euclid(1440)), minutes.rem_euclid(1440));
+        let price = 50.0 + (i % 7) as f64 / 4.0;
+        let (hour, minute) = (minutes / 60, minutes % 60);
+        text += &match kind {
+            0 => format!("{day}T{hour:02}:{minute:02}:00Z,{price}\n"),
+            1 => format!("{day} {hour:02}:{minute:02}:00+00:00,{price}\n"),
+            _ => format!("{},{price}\n", i64::from(day.0) * 86_400 + i64::from(minutes) * 60),
+        };
+    }
+    text
+}
+
+/// Instants whose days in UTC are those before or after the sessions have the days of the exchange.
+#[test]
+fn instants_beside_sessions_have_the_days_of_the_exchange() {
+    for (symbol, code, minutes) in [
+        // The opening in Sydney, and in Auckland.
+        ("BHP.AX", "XASX", [-120, -60]),
+        ("AIR.NZ", "XNZE", [-180, -120]),
+        // An hour in the evening of New York and Toronto.
+        ("RY.TO", "XTSE", [1440 + 60, 1440]),
+    ] {
+        let days = sessions(code, "2023-01-04", 160);
+        for kind in 0..3 {
+            let text = beside(&days, minutes, kind);
+            let (bench, done) = run(&format!("{symbol}.csv"), &text, &json!({})).unwrap();
+            let read = stages_core::table::dates(&bench.rows(&done), "date").unwrap();
+            assert_eq!(read, days, "{symbol}, {kind}");
+            let is_told = |line: &String| line.contains("days are those of the exchange there");
+            assert!(done.warnings.iter().any(is_told), "{:?}", done.warnings);
+            // Without the suffix it is asked, and the answer is taken.
+            let err = run("ABC.csv", &text, &json!({})).map(|_| ()).unwrap_err();
+            assert!(err.message.contains("before or after sessions"), "{}", err.message);
+            assert!(err.hint.unwrap().contains("zone: "));
+            let zone = CalendarName::of_code(code).unwrap().session().unwrap().time_zone;
+            let like = |zone: &str| json!({ "layout": { "like": "plain", "zone": zone } });
+            let (bench, done) = run("ABC.csv", &text, &like(zone)).unwrap();
+            assert_eq!(stages_core::table::dates(&bench.rows(&done), "date").unwrap(), days);
+            let (bench, done) = run("ABC.csv", &text, &like("UTC")).unwrap();
+            assert_ne!(stages_core::table::dates(&bench.rows(&done), "date").unwrap(), days);
+        }
+    }
+    // Evenings of New York that are days of UTC in winter alone.
+    let days = sessions("us", "2023-01-04", 300);
+    let err = run("ABC.csv", &beside(&days, [1440, 1380], 0), &json!({}))
+        .map(|_| ())
+        .unwrap_err();
+    assert!(err.hint.unwrap().contains("zone: America/New_York"));
+    // A wide table of closes.
+    let wide = beside(&days, [1500, 1440], 0).replace("Close", "AAPL");
+    let with = json!({ "layout": { "columns": { "date": "Date", "close": "*" } } });
+    let err = run("wide.csv", &wide, &with).map(|_| ()).unwrap_err();
+    assert!(err.message.contains("before or after sessions"), "{}", err.message);
+}
+
+/// Instants of markets that have sessions at weekends, and days without times, stay as they are.
+#[test]
+fn sessions_at_weekends_are_not_asked_for() {
+    let every: Vec<Date> = (0..200).map(|day| date("2023-01-04").plus(day)).collect();
+    let weekdays = sessions("weekends", "2023-01-04", 200);
+    let of = |none: &[u32]| -> Vec<Date> {
+        every
+            .iter()
+            .copied()
+            .filter(|day| !none.contains(&day.weekday()))
+            .collect()
+    };
+    let plain = |days: &[Date]| beside(days, [0, 0], 0).replace("T00:00:00Z", "");
+    for (symbol, text, days) in [
+        ("BTCUSD", beside(&every, [0, 0], 2), &every),
+        ("COIN", beside(&every, [1380, 1320], 0), &every),
+        ("SHORT", beside(&every[..3], [1380, 1380], 0), &every[..3].to_vec()),
+        ("EURUSD", beside(&of(&[4, 5]), [1320, 1260], 0), &of(&[4, 5])),
+        ("FX", beside(&of(&[5]), [1320, 1260], 0), &of(&[5])),
+        ("2222.SR", beside(&of(&[4, 5]), [420, 420], 0), &of(&[4, 5])),
+        ("ABC", beside(&weekdays, [870, 810], 0), &weekdays),
+        ("SUN", plain(&of(&[4, 5])), &of(&[4, 5])),
+    ] {
+        let (bench, done) = run(&format!("{symbol}.csv"), &text, &json!({ "calendar": "none" })).unwrap();
+        let read = stages_core::table::dates(&bench.rows(&done), "date").unwrap();
+        assert_eq!(&read, days, "{symbol}");
+    }
+}
+
 #[test]
 fn what_is_assumed_is_said() {
     let text = "date,close\n2023-01-05,1.00\n2023-01-06,1.01\n";

@@ -3,6 +3,7 @@
 mod clean;
 mod config;
 mod copies;
+mod days;
 mod file_bars;
 mod markets;
 mod partitions;

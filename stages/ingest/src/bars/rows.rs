@@ -1,6 +1,6 @@
 //! Conversion of vendors' bars to our columns.
 
-use super::stated;
+use super::{days, stated};
 use crate::clock::{Clocks, HOUR, MINUTE, SECOND, time_text};
 use crate::cuts::with_left_out;
 use crate::file_memo::{Around, Reading};
@@ -10,18 +10,15 @@ use crate::header::{needed, source_of, wanted};
 use crate::layout_choice::Chosen;
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
-use crate::value::zone_of;
 use crate::whose::{Place, is_usual};
 use arrow_array::{ArrayRef, Date32Array, RecordBatch, StringArray};
-use chrono::{DateTime, Datelike as _, NaiveTime, Utc};
-use chrono_tz::Tz;
 use datasets::Date;
-use datasets::calendar::{CalendarName, market_of};
+use datasets::calendar::market_of;
 use datasets::layout::{Layout, Mapping, OTHERS, Table, normal};
 use datasets::schema;
 use rayon::prelude::*;
 use stages_core::{StageError, table};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One bar; numbers are NaN where they are missing.
@@ -75,9 +72,9 @@ pub(crate) fn parse(
         (given, _) => given,
     };
     let date = &needed(layout, frame, place, "date")?.theirs;
-    let zone = match midnights(&opened, layout, date, symbol, around.place)? {
+    let zone = match days::midnights(&opened, layout, date, symbol, around.place)? {
         Some(zone) => zone,
-        None => zone_of_days(frame, date, layout)?,
+        None => days::zone_of_days(frame, date, layout)?,
     };
     // In parallel; the error returned is the one that sequential reading would meet first.
     let (dates, (symbols, values)) = rayon::join(
@@ -100,6 +97,11 @@ pub(crate) fn parse(
     let dates = dates?;
     needed(layout, frame, place, "close")?;
     let symbols = symbols?;
+    let names: Vec<&str> = symbols.iter().map(|(symbol, _)| symbol.as_str()).collect();
+    let (dates, zone) = match days::of_exchange(&opened, layout, date, &dates, &symbols, &names)? {
+        Some(zone) => (frame.dates(date, &layout.dates, zone)?, zone),
+        None => (dates, zone),
+    };
     one_a_day(packed, layout, &opened, (date, zone), &dates, &symbols)?;
     let values: Vec<Vec<f64>> = values.into_iter().collect::<Result<_, StageError>>()?;
     let names = symbols
@@ -120,123 +122,20 @@ fn of_country(name: String, layout: &Layout) -> String {
     }
 }
 
-/// The time zone in which epochs have their day: the layout's or, where all are midnights of UTC as those of
-/// daily bars of a market without hours are, UTC.
-fn zone_of_days<'l>(frame: &Frame, date: &str, layout: &'l Layout) -> Result<&'l str, StageError> {
-    let day = layout.dates.iter().find_map(|format| match format.as_str() {
-        "epoch_s" => Some(86_400),
-        "epoch_ms" => Some(86_400_000),
-        "epoch_us" => Some(86_400_000_000),
-        "epoch_ns" => Some(86_400_000_000_000_i64),
-        _ => None,
-    });
-    let Some(day) = day.filter(|_| !matches!(layout.zone.as_str(), "" | "UTC")) else {
-        return Ok(&layout.zone);
-    };
-    let mut all_midnight = true;
-    frame.texts(date, |_, text| {
-        all_midnight &= text.parse::<i64>().is_ok_and(|time| time % day == 0);
-        Ok(())
-    })?;
-    Ok(if all_midnight { "UTC" } else { &layout.zone })
-}
-
-/// The time zone of the symbols' exchange, where every date is an instant of UTC that is midnight there.
-///
-/// # Errors
-/// Where the instants are nights before business days, and no symbol names its exchange.
-fn midnights(
-    opened: &Opened,
-    layout: &Layout,
-    date: &str,
-    given: &str,
-    file: Option<&Place>,
-) -> Result<Option<&'static str>, StageError> {
-    let frame = &opened.frame;
-    if layout.is_described && !layout.zone.is_empty() {
-        return Ok(None);
-    }
-    let zone = zone_of(&layout.zone).map_err(StageError::new)?.unwrap_or(Tz::UTC);
-    // Epochs since 2001 have so many digits, and no date has.
-    let per_second = |text: &str| match text.len() {
-        10 => Some(1),
-        13 => Some(1_000),
-        16 => Some(1_000_000),
-        19 => Some(1_000_000_000_i64),
-        _ => None,
-    };
-    let instant = |text: &str| match (per_second(text), text.parse::<i64>()) {
-        (Some(unit), Ok(time)) => DateTime::from_timestamp(time.div_euclid(unit), 0),
-        _ => {
-            let time = DateTime::parse_from_rfc3339(text).ok()?;
-            (time.offset().local_minus_utc() == 0).then(|| time.to_utc())
-        }
-    };
-    let is_midnight = |time: &DateTime<Utc>| {
-        time.time() == NaiveTime::MIN || time.with_timezone(&zone).time() == NaiveTime::MIN
-    };
-    // The first row decides: a file of days costs nothing.
-    let first = frame.first_text(date).and_then(|text| instant(text.trim()));
-    if first.is_none_or(|first| is_midnight(&first)) {
-        return Ok(None);
-    }
-    let mut times: BTreeSet<DateTime<Utc>> = BTreeSet::new();
-    let mut all = true;
-    frame.texts(date, |_, text| {
-        let time = instant(text);
-        all &= time.is_some();
-        times.extend(time);
-        Ok(())
-    })?;
-    let is_of = |zone: &str| {
-        let Ok(Some(zone)) = zone_of(zone) else {
-            return false;
-        };
-        let local = |time: &DateTime<Utc>| time.with_timezone(&zone).naive_local();
-        times
-            .iter()
-            .all(|time| local(time).time() == NaiveTime::MIN && local(time).date() != time.date_naive())
-    };
-    if !all || times.is_empty() {
-        return Ok(None);
-    }
-    let mut zones: BTreeSet<Option<&'static str>> = BTreeSet::new();
-    for (symbol, _) in symbols(opened, layout, given, file)? {
-        let market = market_of(&symbol).and_then(|market| market.calendar.session());
-        zones.insert(market.map(|session| session.time_zone).filter(|zone| is_of(zone)));
-    }
-    if let Some(Some(zone)) = zones.first().filter(|_| zones.len() == 1) {
-        frame.note(format!(
-            "every time of `{date}` is midnight in {zone}: days are those of the exchange there"
-        ));
-        return Ok(Some(zone));
-    }
-    let of_any = CalendarName::all()
-        .filter_map(|calendar| calendar.session().map(|session| session.time_zone))
-        .find(|zone| is_of(zone));
-    let Some(zone) = of_any else { return Ok(None) };
-    let weekdays: BTreeSet<u32> = times.iter().map(|time| time.weekday().num_days_from_monday()).collect();
-    let are_nights = weekdays.contains(&6) && !weekdays.contains(&4) && !weekdays.contains(&5);
-    if zones.iter().any(Option::is_some) || are_nights {
-        return Err(StageError::new(format!(
-            "`{}`, column `{date}`: the times are midnights of another zone, such as {zone}, and their days \
-            in UTC are those before",
-            opened.place
-        ))
-        .hint(format!(
-            "state the zone of the exchange: `layout: {{ like: {}, zone: {zone} }}`",
-            layout.name
-        )));
-    }
-    Ok(None)
-}
-
 /// Reads a wide table with a column of closes for each symbol. An empty cell means no bar.
 fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<RecordBatch, StageError> {
     let (frame, place) = (&opened.frame, &opened.place);
     let named = wanted(layout);
     let date = &needed(layout, frame, place, "date")?.theirs;
-    let dates = frame.dates(date, &layout.dates, &layout.zone)?;
+    let mut dates = frame.dates(date, &layout.dates, &layout.zone)?;
+    let others: Vec<&str> = (opened.header.iter())
+        .filter(|name| !named.contains(&normal(name)))
+        .map(|name| name.trim())
+        .collect();
+    let together = [(String::new(), dates.len())];
+    if let Some(zone) = days::of_exchange(opened, layout, date, &dates, &together, &others)? {
+        dates = frame.dates(date, &layout.dates, zone)?;
+    }
     let (mut symbols, mut days, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let mut all = Vec::new();
     for name in opened.header.iter().filter(|name| !named.contains(&normal(name))) {
@@ -273,7 +172,7 @@ fn by_symbol(opened: &Opened, layout: &Layout, closes: &Mapping) -> Result<Recor
 }
 
 /// The symbols of the rows, each with the length of its run of consecutive rows.
-fn symbols(
+pub(super) fn symbols(
     opened: &Opened,
     layout: &Layout,
     given: &str,
@@ -536,7 +435,7 @@ pub(crate) fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
 /// The settings for reading files of bars as whole tables.
 pub fn reading<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
-        memo: "ingest/bars file v5",
+        memo: "ingest/bars file v6",
         table: Table::Bars,
         chosen,
         symbol,

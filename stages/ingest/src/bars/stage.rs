@@ -34,7 +34,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -159,9 +159,15 @@ impl StageKind for Bars {
             most: &config.max_dropped,
         };
         treatment.apply(context, &tally, rows_read, rows)?;
-        StageError::new("no row is left: the files hold none of these symbols and dates")
-            .hint("see `symbols`, `dates` and `on_bad_rows`")
-            .when(rows == 0)?;
+        let refused = match rows_read {
+            0 => StageError::new("no row is left: the files hold none of these symbols and dates")
+                .hint("see `symbols` and `dates`"),
+            _ => StageError::new(format!(
+                "no row is left: the rules drop all {rows_read} rows, or take their closes away"
+            ))
+            .hint("the findings above say which; see `on_bad_rows`"),
+        };
+        refused.when(rows == 0)?;
         let open = days.iter().copied().filter(|day| is_trading_day(calendar, *day));
         let mut meta = json!({
             "symbols": symbols,
@@ -228,7 +234,7 @@ fn adjusted(config: &BarsConfig, layouts: &[Layout]) -> Result<Option<Stated>, S
 /// The settings for reading files of bars partition by partition.
 fn by_partition<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
-        memo: "ingest/bars file by partition v2",
+        memo: "ingest/bars file by partition v3",
         ..reading(chosen, symbol)
     }
 }
