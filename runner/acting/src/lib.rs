@@ -8,6 +8,7 @@ mod find;
 mod made;
 pub mod paper;
 mod recorded;
+mod stale;
 mod today;
 
 pub use account::{GivenAccount, account};
@@ -30,8 +31,10 @@ use stages_env::Split;
 use stages_evaluate::acting::{Acted, dates};
 use stages_evaluate::{DecideConfig, Decided};
 use stages_policy::AnyPolicy;
+use stale::Shown;
 use std::path::Path;
 use std::time::Duration;
+use today::Today;
 
 /// The requirements of a decision: the archive of the policy, and the settings with which stages are run.
 pub struct Acting<'a> {
@@ -221,7 +224,7 @@ pub fn decide(
         sample: settings.sample,
     };
     let act = add_act(acting, &mut pipeline, recorded.env, trained, &config)?;
-    let made = runs.decision(&pipeline, act, progress)?;
+    let (made, shown) = runs.decision(&pipeline, (act, recorded.env), &data.today, progress)?;
     let Decided {
         environment, acted, ..
     } = Decided::read(&archive.store, &archive.store.artifact(made.decision)?)?;
@@ -238,7 +241,9 @@ pub fn decide(
             another source may end before it; `--at DATE` decides on an earlier one",
         ));
     }
-    let notes = [recorded.notes, data.today.notes, filled(&acted)].concat();
+    let observation = &policy.spec().observation;
+    let stale = shown.stale(&archive.store, observation, &acted.world, (&acted.time, acted.date))?;
+    let notes = [recorded.notes, data.today.notes, stale, filled(&acted)].concat();
     Ok(Decision {
         policy: Decider {
             run: run.id.clone(),
@@ -299,25 +304,28 @@ impl Stages<'_> {
         Collected::run(pipeline, &nodes, store, file_types, &options, acting.control, progress)
     }
 
-    /// Runs a whole pipeline for the decision that the node `act` makes.
+    /// Runs a whole pipeline for the decision that the node `act` makes in the environment of the node `env`.
     fn decision(
         &self,
         pipeline: &Pipeline,
-        act: usize,
+        (act, env): (usize, usize),
+        today: &Today,
         progress: &mut Progress<'_>,
-    ) -> Result<MadeDecision, Failure> {
+    ) -> Result<(MadeDecision, Shown), Failure> {
         let mut run = self.run(pipeline, progress)?;
         if let Some((node, error)) = run.failed.first() {
-            let message = match *node == act {
-                true => error.clone(),
-                false => format!("`{}` failed: {error}", pipeline.nodes[*node].id),
-            };
-            return Err(Failure {
+            let failed = |message| Failure {
                 hint: run.hints.get(node).cloned(),
                 ..refused(message)
+            };
+            return Err(match *node == act {
+                true => failed(error.clone()),
+                false => today.explained(failed(format!("`{}` failed: {error}", pipeline.nodes[*node].id))),
             });
         }
+        let shown = Shown::new(&self.acting.archive.store, &pipeline.nodes[env], &run)?;
         MadeDecision::of(&pipeline.nodes[act], act, &mut run)
+            .map(|made| (made, shown))
             .ok_or_else(|| Failure::machine(format!("`{}` made no decision", pipeline.nodes[act].id)))
     }
 }

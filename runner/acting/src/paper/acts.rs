@@ -4,6 +4,7 @@
 use super::{Papers, Told};
 use crate::data::{self, Data, Given};
 use crate::recorded::Recorded;
+use crate::stale::Shown;
 use crate::{GivenAccount, Settings, Stages, Trained, find_policy, origin, refused};
 use cache::{Artifact, ArtifactDigest};
 use datasets::{Date, SnapshotTime};
@@ -35,6 +36,13 @@ pub(super) struct Acts {
     pub trained_until: Option<Date>,
     /// The largest age in days with which it was registered.
     pub max_age: Option<f64>,
+}
+
+/// The findings on the data of a night.
+pub(super) struct Found {
+    pub notes: Vec<String>,
+    /// The tables and features that the environment shows.
+    pub shown: Shown,
 }
 
 impl Papers<'_> {
@@ -118,14 +126,14 @@ impl Papers<'_> {
         Ok(self.acting.archive.store.artifact(digest)?)
     }
 
-    /// The environment of a policy on the data up to a date, with notes on what was found.
+    /// The environment of a policy on the data up to a date, with what was found in the data.
     pub(super) fn environment(
         &self,
         acts: &Acts,
         files: &Files,
         until: Date,
         progress: Told<'_, '_>,
-    ) -> Result<(ArtifactDigest, Artifact, Vec<String>), Failure> {
+    ) -> Result<(ArtifactDigest, Artifact, Found), Failure> {
         let until = SnapshotTime::of_day(until);
         let logs = tempfile::tempdir().map_err(no_temporary_directory)?;
         let stages = Stages {
@@ -160,20 +168,22 @@ impl Papers<'_> {
             }
         }
         let env = acts.recorded.env;
-        let mut run = stages.run(&pipeline, progress)?;
+        let run = stages.run(&pipeline, progress)?;
         if let Some((node, error)) = run.failed.first() {
-            return Err(Failure {
+            return Err(data.today.explained(Failure {
                 hint: run.hints.get(node).cloned(),
                 ..refused(format!("`{}` failed: {error}", pipeline.nodes[*node].id))
-            });
+            }));
         }
-        let made = run
-            .made
-            .remove(&env)
-            .and_then(|(_, outputs)| outputs.get("env").copied());
+        let made = run.made.get(&env);
+        let made = made.and_then(|(_, outputs)| outputs.get("env").copied());
         let digest = made
             .ok_or_else(|| Failure::machine(format!("`{}` made no environment", pipeline.nodes[env].id)))?;
-        let notes = [acts.recorded.notes.clone(), data.today.notes].concat();
-        Ok((digest, self.acting.archive.store.artifact(digest)?, notes))
+        let store = &self.acting.archive.store;
+        let found = Found {
+            notes: [acts.recorded.notes.clone(), data.today.notes].concat(),
+            shown: Shown::new(store, &pipeline.nodes[env], &run)?,
+        };
+        Ok((digest, store.artifact(digest)?, found))
     }
 }

@@ -5,6 +5,7 @@ use super::entries::{as_entry, bookings, orders};
 use super::opening::{PREVIOUS, rule};
 use super::{Papers, Told};
 use crate::refused;
+use crate::stale::Shown;
 use cache::{Artifact, ArtifactDigest};
 use datasets::{Date, SnapshotTime};
 use runner_engine::{Failure, exit, text};
@@ -162,6 +163,7 @@ struct Booked<'a> {
     data: ArtifactDigest,
     env: Artifact,
     notes: Vec<String>,
+    shown: Shown,
     last: Option<Night>,
     /// The account is halted.
     stopped: bool,
@@ -183,7 +185,7 @@ impl<'a> Booked<'a> {
         progress: Told<'_, '_>,
     ) -> Result<Self, Failure> {
         let acts = papers.acts(ledger.policy())?;
-        let (data, env, notes) = papers.environment(&acts, &nightly.files, date, progress)?;
+        let (data, env, found) = papers.environment(&acts, &nightly.files, date, progress)?;
         let unmatched = ledger.unmatched();
         let told = unmatched.iter().map(|order| {
             format!(
@@ -194,7 +196,7 @@ impl<'a> Booked<'a> {
                 text::figure(order.model)
             )
         });
-        let notes = notes.into_iter().chain(told).collect();
+        let notes = found.notes.into_iter().chain(told).collect();
         let after = ledger.entries().iter().rev();
         let after = || after.clone().take_while(|entry| !matches!(entry, Entry::Night(_)));
         Ok(Self {
@@ -221,6 +223,7 @@ impl<'a> Booked<'a> {
             data,
             env,
             notes,
+            shown: found.shown,
         })
     }
 
@@ -274,6 +277,11 @@ impl<'a> Booked<'a> {
         night.drawdown = kept.watch.present_drawdown();
         night.standing.drifted = self.drifted(&*account);
         night.notes.extend(self.notes.iter().cloned());
+        let (store, spec) = (&self.papers.acting.archive.store, self.acts.trained.policy.spec());
+        let at = (night.time.as_str(), night.date);
+        night
+            .notes
+            .extend(self.shown.stale(store, &spec.observation, account.world(), at)?);
         night.notes.extend(self.drift_told(&night));
         let successor = self.successor(&*account, &mut night, progress)?;
         // A smaller capital than the environment's is ruined by its own measure alone.

@@ -12,9 +12,24 @@ pub(crate) struct Today {
     pub(super) gaps: Vec<String>,
     /// Contradictions, for which nothing is decided: a sentence and a hint.
     pub(super) wrong: Vec<(String, &'static str)>,
+    /// Symbols that no history has: a sentence.
+    pub(super) unknown: Vec<String>,
 }
 
 impl Today {
+    /// The failure of a stage that reads the rows: where they have unknown symbols, those come first, as rows of
+    /// one day alone are what most stages refuse of them.
+    pub(crate) fn explained(&self, failure: Failure) -> Failure {
+        match self.unknown.first() {
+            None => failure,
+            Some(unknown) => Failure {
+                causes: vec![failure.message],
+                ..refused(unknown.clone())
+            }
+            .hint("leave their rows out: a policy decides on the symbols that it was trained on"),
+        }
+    }
+
     /// Refuses contradictions, and gaps unless they are allowed, which become notes.
     pub(crate) fn check(&mut self, allow_gap: bool) -> Result<(), Failure> {
         if let Some((what, hint)) = self.wrong.first() {

@@ -65,6 +65,10 @@ impl<'a> Found<'a> {
             .collect();
         if !unknown.is_empty() {
             let text = format!("the new rows have {}, which the history does not", named(&unknown));
+            let known: Vec<String> = self.history.keys().cloned().collect();
+            today
+                .unknown
+                .push(format!("`{}`: {text}: it has {}", self.id, named(&known)));
             self.note(today, text);
         }
         if until.date <= known_until.date {

@@ -45,6 +45,7 @@ mod study;
 mod sweeps;
 mod symbol_changes;
 mod symbolic;
+mod table_accounts;
 mod table_input;
 mod tools;
 mod track;

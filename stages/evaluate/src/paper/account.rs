@@ -90,6 +90,8 @@ pub trait Account {
     fn held(&self) -> Held;
     /// The holdings, for another environment.
     fn holdings(&self) -> Holdings;
+    /// The name of its world.
+    fn world(&self) -> &str;
     /// The present snapshot.
     fn time(&self) -> SnapshotTime;
     /// The snapshots of the world after the present one.
@@ -175,10 +177,11 @@ fn open_in<'a, S: ForwardSimulator>(
             Some(policy.start(store, 1)?)
         }
     };
-    let within = crate::acting::world(&env.acting_worlds(), world)?.first;
+    let world = crate::acting::world(&env.acting_worlds(), world)?;
     Ok(Box::new(Live {
         step: Step::new(env.spec(), 1),
-        within,
+        within: world.first,
+        world: world.name,
         decider,
         state,
         pending: Pending::Hold,
@@ -195,6 +198,7 @@ struct Live<'a, S: ForwardSimulator> {
     env: PortfolioEnv<S>,
     /// A snapshot of its world.
     within: usize,
+    world: String,
     decider: Decider<'a>,
     state: Option<PolicyState>,
     step: Step,
@@ -206,13 +210,13 @@ struct Live<'a, S: ForwardSimulator> {
 }
 
 impl<S: ForwardSimulator> Live<'_, S> {
-    fn world(&self) -> std::ops::Range<usize> {
+    fn snapshots(&self) -> std::ops::Range<usize> {
         self.env.world_of(self.within)
     }
 
     fn find(&self, time: SnapshotTime) -> Option<usize> {
         let times = &self.env.common().times;
-        self.world().find(|&t| times[t] == time)
+        self.snapshots().find(|&t| times[t] == time)
     }
 
     /// Forgets what the policy remembers.
@@ -239,7 +243,7 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
 
     fn begin(&mut self, from: SnapshotTime, capital: f64) -> Result<(), StageError> {
         let times = &self.env.common().times;
-        let first = self.world().find(|&t| times[t] >= from).ok_or_else(|| {
+        let first = self.snapshots().find(|&t| times[t] >= from).ok_or_else(|| {
             StageError::new(format!("the environment has no snapshot from {from} on"))
                 .hint("give data that goes on until that date, or an earlier date")
         })?;
@@ -305,12 +309,16 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
         self.env.holdings()
     }
 
+    fn world(&self) -> &str {
+        &self.world
+    }
+
     fn time(&self) -> SnapshotTime {
         self.env.common().times[self.env.snapshot(0)]
     }
 
     fn left(&self) -> &[SnapshotTime] {
-        &self.env.common().times[self.env.snapshot(0) + 1..self.world().end]
+        &self.env.common().times[self.env.snapshot(0) + 1..self.snapshots().end]
     }
 
     fn advance(&mut self) -> Result<(Vec<Booking>, bool), StageError> {
@@ -402,7 +410,7 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
 
     fn risk_free(&self) -> f64 {
         let now = self.env.snapshot(0);
-        match now > self.world().start {
+        match now > self.snapshots().start {
             true => libm::log1p(self.env.common().risk_free[now - 1]),
             false => 0.0,
         }
@@ -415,7 +423,7 @@ impl<S: ForwardSimulator> Account for Live<'_, S> {
     fn rows(&self, after: SnapshotTime, until: SnapshotTime, count: usize) -> Vec<f32> {
         let common = self.env.common();
         let within = |t: &usize| common.times[*t] > after && common.times[*t] <= until;
-        let snapshots: Vec<usize> = self.world().filter(within).collect();
+        let snapshots: Vec<usize> = self.snapshots().filter(within).collect();
         let last = &snapshots[snapshots.len().saturating_sub(count)..];
         last.iter().flat_map(|&t| common.row(t)).copied().collect()
     }
