@@ -2,7 +2,7 @@
 //! all become plain text with a header.
 
 use crate::frame::{self, Frame, Stated};
-use crate::header::{self, JOINED, Names, numeric, wanted};
+use crate::header::{self, JOINED, Names, is_class, numeric, wanted};
 use crate::symbol_header;
 use crate::text_settings::TextSettings;
 use crate::unpack::{Format, Numbering, Packed, Part};
@@ -485,7 +485,10 @@ pub(crate) fn open(packed: &Packed, layout: &Layout, lookup: Option<&Lookup>) ->
     if all && !layout.is_described {
         without_rates(&packed, &mut header);
     }
-    let is_wanted = |name: &str| all || wanted.contains(name);
+    let states_class = layout.contract_symbol.is_some()
+        || (layout.mappings().filter(|mapping| mapping.ours == "root"))
+            .any(|mapping| all_names.iter().any(|name| normal(name) == normal(&mapping.theirs)));
+    let is_wanted = |name: &str| all || wanted.contains(name) || !states_class && is_class(layout, name);
     let is_key = |name: &str| join.is_some_and(|(join, _)| normal(&join.on) == name);
     let is_number = |name: &str| {
         if all {

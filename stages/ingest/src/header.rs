@@ -1,6 +1,6 @@
 //! The columns of a file that a layout reads, and those that are missing.
 
-use crate::frame;
+use crate::{column_names, frame};
 use datasets::layout::{self, Condition, Layout, Mapping, OTHERS, Table, nearest_header, normal};
 use datasets::schema::{Type, VENDOR_GREEKS};
 use stages_core::StageError;
@@ -251,6 +251,11 @@ pub(crate) const CURRENCY: &str = "currency";
 
 /// The column of the unit of prices.
 pub(crate) const UNIT: &str = "unit";
+
+/// Returns whether a column may name the class of options, which a layout of chains needs not name.
+pub(crate) fn is_class(layout: &Layout, name: &str) -> bool {
+    layout.table == Table::Chain && (column_names::is("root", name) || column_names::is("contract", name))
+}
 
 /// The columns that a layout reads, in the form that [`frame::Frame::read`] needs.
 pub(crate) fn wanted(layout: &Layout) -> BTreeSet<String> {

@@ -10,6 +10,7 @@ use common::{Bench, Done, floats};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Origin, Settlement};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const CHAIN: &str = "ingest/option_chain";
@@ -62,6 +63,108 @@ fn funds_are_american_indices_european_and_each_fact_has_an_origin() {
         json!({ "SPX": "european", "SPY": "american" })
     );
     assert_eq!(done.warnings, Vec::<String>::new());
+}
+
+/// The option classes of a chain's rows, in order.
+fn classes(text: &str, with: Value) -> (Vec<String>, Done) {
+    let bench = Bench::new();
+    bench.file("a.csv", text);
+    let mut whole = json!({ "path": "a.csv" });
+    whole.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
+    let done = bench.run(CHAIN, whole).unwrap();
+    let rows = bench.rows(&done);
+    let roots = stages_core::table::texts(&rows, "root").unwrap();
+    let roots: BTreeSet<String> = (0..rows.num_rows()).map(|i| roots.value(i).to_owned()).collect();
+    (roots.into_iter().collect(), done)
+}
+
+/// A column that names the class is read in a layout that does not name it, whatever it is called.
+#[test]
+fn a_column_of_classes_needs_no_layout() {
+    const PLAIN: [&str; 2] = ["SPX", "SPXW"];
+    const OCC: [&str; 2] = ["SPX   190621C00002900", "SPXW  190621C00002900"];
+    let names = [
+        ("root", PLAIN),
+        ("Root", PLAIN),
+        ("option_root", PLAIN),
+        ("OptionRoot", PLAIN),
+        ("underlying_root", PLAIN),
+        ("Option Class", PLAIN),
+        ("trading_class", PLAIN),
+        ("class", PLAIN),
+        ("root", OCC),
+        ("option_symbol", OCC),
+        ("contractSymbol", OCC),
+    ];
+    for (name, values) in names {
+        for symbol in ["SPX", "^SPX", ""] {
+            let head = "quote_date,expiration,strike,option_type,bid,ask,last,iv,underlying_price";
+            let mut text = format!("{}{head},{name}\n", if symbol.is_empty() { "" } else { "symbol," });
+            for value in values {
+                for (right, bid) in [("C", 40.3), ("P", 9.2)] {
+                    let symbol = if symbol.is_empty() {
+                        String::new()
+                    } else {
+                        format!("{symbol},")
+                    };
+                    let ask = bid + 0.5;
+                    text += &format!(
+                        "{symbol}2019-05-31,2019-06-21,2900,{right},{bid},{ask},{bid},0.2,2930,{value}\n"
+                    );
+                }
+            }
+            // A class may be one of shares, where no symbol stands beside it.
+            let is_bare = symbol.is_empty() && name.to_lowercase().contains("class");
+            let with = if is_bare { json!({ "symbol": "SPX" }) } else { json!({}) };
+            let (roots, done) = classes(&text, with);
+            assert_eq!(done.artifact.meta["layout"], json!(["last_and_volatility"]));
+            assert_eq!(roots, PLAIN, "{symbol} {name} {values:?}");
+            assert_eq!(done.finding("duplicate_key").0, 0, "{name}");
+            let symbols = json!([if symbol.is_empty() { "SPX" } else { symbol }]);
+            assert_eq!(done.artifact.meta["symbols"], symbols, "{name}");
+        }
+    }
+}
+
+/// A column of another meaning with the name of one of classes changes nothing.
+#[test]
+fn a_column_that_is_not_of_classes_is_left() {
+    for (name, value, is_told) in [
+        ("class", "ETF", true),
+        ("series", "", false),
+        ("root", "QQZ", true),
+        ("contract", "17", false),
+    ] {
+        let text = format!(
+            "symbol,quote_date,expiration,strike,type,last,iv,underlying,{name}\n\
+             SPX,2019-05-31,2019-06-21,2900,C,40.3,0.2,2930,{value}\n\
+             SPX,2019-05-31,2019-06-21,2900,P,9.3,0.2,2930,{value}\n"
+        );
+        let (roots, done) = classes(&text, json!({}));
+        assert_eq!(roots, ["SPX"], "{name}");
+        let told = done
+            .warnings
+            .iter()
+            .any(|line| line.contains(&format!("`{name}` holds `{value}`")));
+        assert_eq!(told, is_told, "{name}: {:?}", done.warnings);
+    }
+}
+
+/// On its last day, a class that expires in the evening has quotes, and stays.
+#[test]
+fn weeklies_of_their_last_day_stay() {
+    let mut text = "symbol,quote_date,expiration,root,strike,type,bid,ask,last,iv,underlying\n".to_owned();
+    for strike in (2900..3000).step_by(10) {
+        for right in ["C", "P"] {
+            text += &format!("SPX,2019-06-21,2019-06-21,SPXW,{strike},{right},9.8,10.2,10.0,0.2,2950\n");
+        }
+    }
+    let done = run(&text, json!({})).unwrap();
+    assert_eq!(done.finding("settled_in_the_morning").0, 0);
+    assert_eq!(
+        contracts(&done).of("SPX", "SPXW").unwrap().terms.expires,
+        Some(Expires::Pm)
+    );
 }
 
 #[test]

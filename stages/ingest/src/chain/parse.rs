@@ -2,6 +2,7 @@
 
 use super::columns::{Chain, FLOATS};
 use super::file_terms;
+use crate::column_names;
 use crate::cuts::with_left_out;
 use crate::file_memo::Around;
 use crate::form::{Opened, open};
@@ -13,7 +14,7 @@ use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 use datasets::contract::family_of;
-use datasets::layout::{Layout, Mapping, Named};
+use datasets::layout::{Layout, Mapping, Named, SymbolFormat, normal};
 use datasets::schema;
 use stages_core::StageError;
 use std::collections::BTreeMap;
@@ -232,7 +233,7 @@ impl Rows<'_> {
         } else if let Some(given) = given {
             let id = chain.names.id(given);
             chain.symbol = vec![id; chain.len()];
-        } else if !chain.root.is_empty() {
+        } else if !chain.root.is_empty() || self.classes(chain)? {
             for row in 0..chain.len() {
                 let family = family_of(chain.name(chain.root[row])).to_owned();
                 let id = chain.names.id(&family);
@@ -245,10 +246,65 @@ impl Rows<'_> {
                 ),
             );
         }
-        if chain.root.is_empty() {
+        if chain.root.is_empty() && !self.classes(chain)? {
             chain.root = chain.symbol.clone();
         }
         Ok(())
+    }
+
+    /// Sets the classes by a column that the layout does not name, if there is one with a usual name whose
+    /// texts are classes of the rows' symbols, and returns whether there is. A row without one is of the
+    /// class that is called as its symbol.
+    fn classes(&self, chain: &mut Chain) -> Result<bool, StageError> {
+        let frame = self.frame;
+        let is_free =
+            |name: &&String| !self.layout.mappings().any(|mapping| normal(&mapping.theirs) == **name);
+        let has_symbols = !chain.symbol.is_empty();
+        let columns = ["root", "contract"].into_iter().flat_map(|ours| {
+            let named = column_names::of(ours).flat_map(move |known| {
+                let names = frame.names().iter().filter(is_free);
+                names.filter(move |name| column_names::plain(name) == known)
+            });
+            named.map(move |name| (ours, name))
+        });
+        for (ours, name) in columns {
+            let mut foreign = None;
+            let mut count = 0;
+            let mut roots = Vec::with_capacity(frame.rows());
+            frame.texts(name, |row, text| {
+                let root = match (ours, SymbolFormat::Occ.parse(text)) {
+                    (_, Some(contract)) => contract.root,
+                    ("root", None) => text,
+                    _ => "",
+                };
+                count += usize::from(!root.is_empty());
+                let symbol = chain.symbol.get(row).copied();
+                let is_of = symbol.is_none_or(|symbol| is_of(root, chain.name(symbol)));
+                if !root.is_empty() && !is_of {
+                    foreign.get_or_insert_with(|| root.to_owned());
+                }
+                roots.push(match (root, symbol) {
+                    ("", Some(symbol)) => symbol,
+                    (root, _) => chain.names.id(root),
+                });
+                Ok(())
+            })?;
+            // A class may be one of anything, where no symbol stands beside it.
+            let is_certain = ours == "contract" || name.contains("root");
+            match foreign {
+                _ if count == 0 || !has_symbols && (count < frame.rows() || !is_certain) => {}
+                Some(foreign) if ours == "root" => frame.note(format!(
+                    "`{name}` holds `{foreign}`, which is not of the row's symbol, and is not taken for the \
+                    option class; `columns: {{ root: {name} }}` takes it"
+                )),
+                Some(_) => {}
+                None => {
+                    chain.root = roots;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// The value that the file's name, its preamble or the layout gives for all rows.
@@ -327,6 +383,16 @@ struct Symbol {
     strike: f64,
 }
 
+/// Returns whether a class is of a symbol by its name: `SPXW` of `SPX` and of `^SPX`, `BRKB1` of `BRK.B`.
+fn is_of(root: &str, symbol: &str) -> bool {
+    if root == symbol {
+        return true;
+    }
+    let [class, family, symbol] = [root, family_of(root), symbol].map(column_names::plain);
+    let is_part = || symbol.starts_with(&family) || symbol.ends_with(&family);
+    !class.is_empty() && (class.starts_with(&symbol) || family.len() > 1 && is_part())
+}
+
 /// The option class in a vendor's text: the part of an OCC symbol (`SPXW190531C01000000`) before the date.
 fn class_of(text: &str) -> &str {
     let bytes = text.as_bytes();
@@ -350,5 +416,22 @@ mod tests {
         assert_eq!(class_of("SPXW"), "SPXW");
         assert_eq!(class_of("190531C01000000"), "190531C01000000");
         assert_eq!(class_of("ééééééééééééé"), "ééééééééééééé");
+    }
+
+    #[test]
+    fn classes_of_a_symbol() {
+        for (class, symbol) in [
+            ("SPXW", "SPX"),
+            ("SPXW", "^SPX"),
+            ("SPXW", "SPX.X"),
+            ("NDXP", "NDX"),
+            ("BRKB1", "BRK.B"),
+            ("AAPL7", "aapl"),
+        ] {
+            assert!(is_of(class, symbol), "{class} {symbol}");
+        }
+        for (class, symbol) in [("SPT", "SPX"), ("ETF", "SPY"), ("P", "SPX"), ("1", "SPX"), ("-", "SPX")] {
+            assert!(!is_of(class, symbol), "{class} {symbol}");
+        }
     }
 }

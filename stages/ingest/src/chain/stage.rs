@@ -46,7 +46,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 7;
+    const VERSION: u32 = 8;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -319,7 +319,7 @@ impl StageKind for OptionChain {
 
 fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     Reading {
-        memo: "ingest/option_chain file v7",
+        memo: "ingest/option_chain file v8",
         table: Table::Chain,
         chosen,
         symbol: &config.symbol,

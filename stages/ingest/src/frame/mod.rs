@@ -268,6 +268,11 @@ impl Frame {
         self.names.contains(&normal(theirs))
     }
 
+    /// The normalised names of the columns.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Returns whether a column stores numbers in single precision, which are read as their shortest
     /// decimals.
     pub fn is_single_precision(&self, theirs: &str) -> bool {
