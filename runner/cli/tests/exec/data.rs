@@ -68,6 +68,29 @@ fn a_known_file_is_inspected_and_converted() {
     assert_eq!(project.run(&["data", "convert", path, "--to", "out"]).code, 2);
 }
 
+/// What rules drop or repair while files are converted is told.
+#[test]
+fn losses_are_told_by_convert() {
+    let project = Project::new(NOTHING);
+    let row = |day: u32, close: &str| format!("2023-01-{day:02},{close},{close},{close},{close},1000\n");
+    let rows = [row(4, "10.1"), row(5, ""), row(6, "10.3"), row(9, "10.2")].concat();
+    project.write("ABC.csv", &format!("Date,Open,High,Low,Close,Volume\n{rows}"));
+    let converted = project.run(&["data", "convert", "ABC.csv", "--to", "out"]);
+    assert_eq!(converted.code, 0);
+    assert!(converted.stdout.starts_with("3 rows, "), "{}", converted.stdout);
+    assert!(
+        has(&converted.stderr, "warning: 1 of 4 rows dropped (25 %): null_close 1"),
+        "{}",
+        converted.stderr
+    );
+    let json = ok(&project, &["--json", "data", "convert", "ABC.csv", "--to", "again"]);
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(
+        document["warnings"][0].as_str().unwrap().contains("null_close 1"),
+        "{json}"
+    );
+}
+
 /// Snapshots of a day are counted, with their times and zone; what `convert` writes has them, too.
 #[test]
 fn snapshots_of_a_day_are_inspected_and_converted() {

@@ -18,6 +18,7 @@ use crate::session::Session;
 use clap::{Args, Subcommand};
 use read::ReadArgs;
 use runner_engine::{Failure, text};
+use runner_report::reporter::Verbosity;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -63,17 +64,24 @@ fn convert(session: &Session, args: &ConvertArgs) -> Result<(), Failure> {
     }
     let looked = read::look(&session.current, &args.read)?;
     let (table, _) = looked.table(&args.read)?;
-    let (_scratch, read) = read::read(session, &args.read, table)?;
+    let (_scratch, read, warnings) = read::read(session, &args.read, table)?;
     read.store.export(&read.artifact, &dest)?;
+    if !matches!(session.verbosity, Verbosity::Quiet) {
+        warnings.iter().for_each(|warning| output::warn(warning));
+    }
     let bytes: u64 = read.artifact.entries.iter().map(|entry| entry.size).sum();
     if session.json {
-        return output::print_json(&json!({
+        let mut document = json!({
             "table": table,
             "dest": dest,
             "files": read.artifact.entries.len(),
             "bytes": bytes,
             "rows": read.artifact.meta["rows"],
-        }));
+        });
+        if !warnings.is_empty() {
+            document["warnings"] = json!(warnings);
+        }
+        return output::print_json(&document);
     }
     output::print(&format!(
         "{} rows, {} of {} in {}\n",

@@ -242,11 +242,16 @@ impl Looked {
     }
 }
 
-/// Reads the files into a table.
-pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<(Scratch, Read), Failure> {
+/// Reads the files into a table, and returns it with the warnings of the reading.
+pub(super) fn read(
+    session: &Session,
+    args: &ReadArgs,
+    table: Table,
+) -> Result<(Scratch, Read, Vec<String>), Failure> {
     let scratch = Scratch::new(&session.current)?;
-    let (read, _) = scratch.read(&super::inspect::stage_yaml(args, table)).map_err(failed)?;
-    Ok((scratch, read))
+    let yaml = super::inspect::stage_yaml(args, table);
+    let (read, warnings) = scratch.read(&yaml).map_err(failed)?;
+    Ok((scratch, read, warnings))
 }
 
 impl Read {
