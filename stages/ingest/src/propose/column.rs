@@ -69,8 +69,13 @@ impl<'c> Column<'c> {
         let mut clocks = Clocks::new(&formats, "").ok();
         let mut time = |text: &str| clocks.as_mut()?.of_time(text, |hours| hours).ok()?;
         let times: Vec<Option<_>> = present.iter().map(|text| time(text)).collect();
-        let numbers: Option<Vec<f64>> = values.iter().map(|text| number::loose(text)).collect();
-        let numbers = numbers.filter(|_| !present.is_empty());
+        let is_infinite = |text: &str| text.parse().is_ok_and(f64::is_infinite);
+        let loose = |text: &String| number::loose(text).or_else(|| is_infinite(text).then_some(f64::NAN));
+        let numbers: Option<Vec<f64>> = values.iter().map(loose).collect();
+        // A symbol may be called `INF`.
+        let is_name =
+            |numbers: &Vec<f64>| present.iter().all(|text| is_infinite(text)) && !numbers.is_empty();
+        let numbers = numbers.filter(|numbers| !present.is_empty() && !is_name(numbers));
         let mut of_sides: Vec<String> = Vec::new();
         for text in present.iter().filter(|text| is_side(text)) {
             if !of_sides.iter().any(|side| side == text) {
@@ -173,8 +178,10 @@ impl<'c> Column<'c> {
         let counts = numbers.len() > 2
             && numbers.windows(2).all(|pair| pair[1] - pair[0] == 1.0)
             && (0.0..2.0).contains(&numbers[0]);
+        // Prices of a symbol `ID` or `NO` are no index.
+        let is_whole = numbers.iter().all(|number| number.is_nan() || number.fract() == 0.0);
         (NAMES.contains(&&*self.plain) || self.name.starts_with("Unnamed:"))
-            && (counts || self.distinct == self.present)
+            && (counts || is_whole && self.distinct == self.present)
             || counts && self.dates.is_none() && numbers.len() > 20
     }
 }

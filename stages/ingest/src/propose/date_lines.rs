@@ -23,6 +23,7 @@ pub(super) fn dates_of(column: &Column<'_>, key: &str, proposal: &mut Proposal) 
         choices.sort_by_key(|(line, _)| !line.contains("%d/%m") && !line.contains("%d-%m"));
         proposal.questions.push(Question {
             asked: format!("day first or month first? {}", dates.example),
+            notes: Vec::new(),
             choices,
         });
     } else if dates.format != "%Y-%m-%d" {

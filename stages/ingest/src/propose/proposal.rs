@@ -18,6 +18,8 @@ pub struct Proposal {
     pub(super) layout: Vec<String>,
     /// Questions that the file leaves open.
     pub questions: Vec<Question>,
+    /// Questions about columns, which lines below `columns:` answer.
+    pub(super) of_columns: Vec<Question>,
     /// Our required columns that were not found.
     pub missing: Vec<&'static str>,
     /// Points that the user should check, in sentences.
@@ -27,10 +29,12 @@ pub struct Proposal {
 }
 
 /// A question about a file, with the lines that answer it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
     /// The question.
     pub asked: String,
+    /// Further lines below it.
+    pub notes: Vec<String>,
     /// The lines to choose from, each with its meaning: keys of the layout where the stage has one, otherwise
     /// settings of the stage.
     pub choices: Vec<(String, String)>,
@@ -41,10 +45,6 @@ pub const CHOOSE: &str = "# choose: ";
 
 /// The beginning of a line of a proposal that names the columns that are not read.
 pub const LEFT_OUT: &str = "# left out: ";
-
-/// The reason by which one column of numbers is a close, where it may be an interest rate or an economic
-/// series as well.
-pub(super) const SERIES: &str = "the only column of numbers, if it is a price";
 
 impl Proposal {
     pub(super) fn new(name: &'static str, kind: &'static str) -> Self {
@@ -74,9 +74,16 @@ impl Proposal {
         for line in settings.iter().chain(self.settings.iter().filter(is_named)) {
             let _ = writeln!(out, "      {line}");
         }
-        let ask = |out: &mut String, indent: &str| {
-            for question in &self.questions {
-                let _ = writeln!(out, "{indent}# {} (remove `{CHOOSE}` from one line)", question.asked);
+        let ask = |out: &mut String, indent: &str, questions: &[Question]| {
+            for question in questions {
+                let lines = match question.choices.len() {
+                    1 => "the line",
+                    _ => "one line",
+                };
+                let _ = writeln!(out, "{indent}# {} (remove `{CHOOSE}` from {lines})", question.asked);
+                for note in &question.notes {
+                    let _ = writeln!(out, "{indent}# {note}");
+                }
                 for (line, meaning) in &question.choices {
                     let _ = writeln!(out, "{indent}{CHOOSE}{line}   # {meaning}");
                 }
@@ -84,7 +91,7 @@ impl Proposal {
         };
         let has_layout = self.table().is_some();
         if !has_layout {
-            ask(&mut out, "      ");
+            ask(&mut out, "      ", &self.questions);
         }
         if !self.left_out.is_empty() {
             let _ = writeln!(out, "      {LEFT_OUT}{}", self.left_out.join(", "));
@@ -95,27 +102,13 @@ impl Proposal {
             for line in &self.layout {
                 let _ = writeln!(out, "{indent}{line}");
             }
-            ask(&mut out, indent);
+            ask(&mut out, indent, &self.questions);
         } else if self.kind != "ingest/corporate_actions" {
             // Tables of numbers have their columns in the settings.
             return out;
         }
         let _ = writeln!(out, "{indent}columns:");
         for (ours, theirs, why) in &self.columns {
-            if *why == SERIES {
-                let date = self.columns.iter().find(|(ours, ..)| ours == "date");
-                let date = date.map_or("", |(_, theirs, _)| theirs);
-                let _ = writeln!(
-                    out,
-                    "{indent}  # is `{theirs}` a price that is traded? (remove `{CHOOSE}` from the line)\n{indent}  # An \
-                     interest rate is read by `ingest/rates`, a series of the economy by `ingest/features` with\n\
-                     {indent}  # `date: {}, columns: [{}]`\n{indent}  {CHOOSE}{ours}: {}   # a price",
-                    scalar(date),
-                    scalar(theirs),
-                    scalar(theirs)
-                );
-                continue;
-            }
             let note = match *why {
                 "its name" => String::new(),
                 why if theirs == "*" => format!("  # {why}"),
@@ -123,6 +116,7 @@ impl Proposal {
             };
             let _ = writeln!(out, "{indent}  {ours}: {}{note}", scalar(theirs));
         }
+        ask(&mut out, &format!("{indent}  "), &self.of_columns);
         for ours in &self.missing {
             let _ = writeln!(out, "{indent}  # {ours}: <not found: the name in the header>");
         }

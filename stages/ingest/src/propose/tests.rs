@@ -178,3 +178,123 @@ fn names_for_a_file_without_a_header() {
         assert_eq!(names(row), wanted, "{row}");
     }
 }
+
+/// Rows of a table: a header, and for each day these numbers, which rise a little.
+fn days(header: &str, firsts: &[f64]) -> String {
+    let row = |day: usize| {
+        let grows = |(at, first): (usize, &f64)| {
+            format!(";{:.2}", first * (1.0 + ((day * (at + 3)) % 7) as f64 / 300.0))
+        };
+        let values: String = firsts.iter().enumerate().map(grows).collect();
+        format!("2024-01-{:02}{values}\n", day + 8)
+    };
+    format!("{header}\n{}", (0..5).map(row).collect::<String>())
+}
+
+/// The close of proposed bars: a column, `*`, or the choices of a question.
+fn close(text: &str) -> String {
+    let proposal = of(text);
+    assert_eq!(proposal.kind, "ingest/bars", "{text}");
+    let yaml = proposal.yaml("x.csv", &[]);
+    let closes = yaml.lines().filter_map(|line| line.trim().split_once("close: "));
+    let closes =
+        closes.map(|(before, close)| format!("{before}{}", close.split("  ").next().unwrap_or_default()));
+    closes.collect::<Vec<_>>().join(" ").replace(CHOOSE, "?")
+}
+
+#[test]
+fn symbols_that_are_names_of_ours_make_a_wide_table() {
+    let prices = [182.3, 55.1, 161.0, 371.4, 23.9, 48.6, 61.2, 15.7, 99.1, 33.3];
+    for header in [
+        "Date;AAPL;IBM;C;MSFT",
+        "Date;C;IBM;MSFT",
+        "Date;O;AAPL;IBM",
+        "Date;H;L;C;O;V;T;AAPL;MSFT",
+        "Date;K;C;GE;S",
+        "Date;AAPL;OPEN;MSFT",
+        "DATE;LOW;HD;TGT",
+        "Date;VOL;SPY;QQQ",
+        "Day;DATE;AAPL;MSFT;C",
+        "Date;AAPL;IBM",
+        "Date;ID;AAPL;NO;C;MSFT",
+        "Date;BRK.B;C;^GSPC",
+    ] {
+        let count = header.matches(';').count();
+        assert_eq!(close(&days(header, &prices[..count])), "\"*\"", "{header}");
+    }
+    for header in ["Date;AAPL;C", "Date;aapl;c;msft", "Date;C;Apple;Siemens"] {
+        let count = header.matches(';').count();
+        let asked = close(&days(header, &prices[..count]));
+        assert!(
+            asked.starts_with("?\"*\" ?") && asked.to_lowercase().ends_with('c'),
+            "{header}: {asked}"
+        );
+    }
+    // Bars stay bars.
+    let bar = [100.0, 106.0, 94.0, 101.0, 1.5, 55.2, 31.0];
+    for (header, name) in [
+        ("DATE;OPEN;HIGH;LOW;CLOSE", "CLOSE"),
+        ("DATE;O;H;L;C", "C"),
+        ("DATE;O;H;L;C;V;VW;N", "C"),
+        ("DATE;O;H;L;C;V;XYZ;ABC", "C"),
+        ("Date;C", "C"),
+        ("date;c;v", "c"),
+        ("DATE;CLOSE;RSI14;SMA", "CLOSE"),
+        ("DATE;C;RSI14;SMA20", "C"),
+        ("date;close;signal;spread", "close"),
+    ] {
+        let count = header.matches(';').count().min(bar.len());
+        let header = header.split(';').take(count + 1).collect::<Vec<_>>().join(";");
+        assert_eq!(close(&days(&header, &bar[..count])), name, "{header}");
+    }
+    // A volume is whole.
+    let volume = "Date;SPY;VOL\n2024-01-08;470.2;8812000\n2024-01-09;471.3;7410500\n";
+    assert_eq!(close(volume), "SPY");
+}
+
+#[test]
+fn exact_names_are_kept_against_values() {
+    let rows = "2024-01-02;100.5;103.2;99.8;101250\n2024-01-03;101.1;104.0;100.2;102500\n";
+    assert_eq!(close(&format!("Date;Open;High;Low;Close\n{rows}")), "Close");
+}
+
+#[test]
+fn a_rate_is_no_price() {
+    for name in [
+        "rate",
+        "yield",
+        "interest_rate",
+        "libor",
+        "EURIBOR",
+        "tbill",
+        "risk free",
+        "RF",
+        "Zinssatz",
+    ] {
+        let proposal = of(&days(&format!("date;{name}"), &[2.4]));
+        assert_eq!(proposal.table(), Some(Table::Rates), "{name}");
+        let yaml = proposal.yaml("x.csv", &[]);
+        assert!(
+            yaml.contains(&format!("# which maturity is `{name}`? (remove")),
+            "{yaml}"
+        );
+        assert!(
+            yaml.contains(&format!("{CHOOSE}\"0.25\": {}   # 3 months", scalar(name))),
+            "{yaml}"
+        );
+        assert!(yaml.contains("percent: true\n") && !yaml.contains(LEFT_OUT), "{yaml}");
+    }
+    for name in ["SOFR", "3M", "tbill_3m", "10Y", "interest rate 3m"] {
+        let proposal = of(&days(&format!("date;{name}"), &[2.4]));
+        assert_eq!(
+            (proposal.table(), proposal.of_columns.len()),
+            (Some(Table::Rates), 0),
+            "{name}"
+        );
+    }
+    // In hundredths of a percent, or a share of people: asked.
+    for (name, first) in [("rate", 240.0), ("unemployment_rate", 4.1)] {
+        assert_eq!(close(&days(&format!("date;{name}"), &[first])), format!("?{name}"));
+    }
+    assert_eq!(close(&days("date;exchange_rate", &[1.08])), "exchange_rate");
+}

@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::date_lines::dates_of;
 use super::dates::DateColumn;
-use super::proposal::{Proposal, SERIES, scalar};
+use super::proposal::{Proposal, scalar};
 use crate::date_formats::is_ordered;
 use datasets::Date;
 use datasets::layout::{Form, Table};
@@ -52,9 +52,7 @@ impl<'t, 'c> Unknown<'t, 'c> {
         let table = self.table(date, symbol);
         let is_intraday = date.is_some_and(|date| self.is_intraday(date, symbol));
         let has_close = bars.as_ref().is_some_and(|bars| bars.missing.is_empty());
-        let is_series = bars
-            .as_ref()
-            .is_some_and(|bars| bars.columns.iter().any(|(_, _, why)| *why == SERIES));
+        let is_series = bars.as_ref().is_some_and(|bars| !bars.of_columns.is_empty());
         let is_factors =
             date.is_some() && !is_intraday && (symbol.is_some() || is_series || self.has_factor_names());
         let factors = is_factors.then(|| self.factors(date, symbol));
@@ -81,7 +79,10 @@ impl<'t, 'c> Unknown<'t, 'c> {
     pub(super) fn left_out(&self, proposal: &Proposal) -> Vec<String> {
         let of_symbol = |line: &String| line.starts_with("contract_symbol: ");
         let is_read = |column: &Column<'_>| {
+            let names = ["*", column.name].map(|name| format!(": {}", scalar(name)));
+            let is_asked = |(line, _): &(String, String)| names.iter().any(|name| line.ends_with(name));
             (proposal.columns.iter()).any(|(_, theirs, _)| theirs == column.name || theirs == "*")
+                || (proposal.of_columns.iter()).any(|question| question.choices.iter().any(is_asked))
                 || column.symbols.is_some() && proposal.layout.iter().any(of_symbol)
         };
         let others = self

@@ -173,6 +173,39 @@ pub(super) fn ordinary() -> Vec<Sample> {
             &["[\"AAPL\",\"BRK.B\",\"MSFT\"]", "180 rows read, 180 kept"],
         ),
         of(
+            // `C` is Citigroup beside other symbols, and a close elsewhere.
+            "wide_c.csv",
+            rows("Date,AAPL,IBM,C,OPEN", 60, |i, date, _| {
+                let [a, b, c, d] = [150.0, 130.0, 55.0, 4.0].map(|base| price(i, base));
+                format!("{date},{a:.2},{b:.2},{c:.2},{d:.2}")
+            }),
+            bars,
+            &["[\"AAPL\",\"C\",\"IBM\",\"OPEN\"]", "240 rows read, 240 kept"],
+        ),
+        of(
+            "decimal_comma.csv",
+            rows("Date;Open;High;Low;Close", 60, |_, date, (o, h, l, c, _)| {
+                format!("{date};{o:.2};{h:.2};{l:.2};{}", format!("{c:.3}").replace('.', ","))
+            }),
+            bars,
+            &[
+                "60 rows read, 60 kept",
+                "high 60 values, 0 missing 99",
+                "close 60 values, 0 missing 99",
+            ],
+        ),
+        of(
+            "rate.csv",
+            rows("date,rate", 60, |i, date, _| {
+                format!("{date},{:.2}", 2.42 + i as f64 / 100.0)
+            }),
+            "ingest/rates",
+            &[
+                "question: which maturity is `rate`?",
+                "# choose: \"0.25\": rate   # 3 months",
+            ],
+        ),
+        of(
             "rates.csv",
             rows("date,r3m,r1y", 60, |i, date, _| {
                 format!("{date},{:.4},{:.4}", 0.0525 + 1e-4 * i as f64, 0.05)
