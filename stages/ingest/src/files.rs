@@ -5,6 +5,7 @@ use datasets::layout::nearest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use stages_core::{ConfigProblem, Source, StageError};
+use stages_table_file::packing::is_readme;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,7 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
         return Ok(vec![(name_of(path.file_name().unwrap_or_default()), path)]);
     }
     if path.is_dir() {
-        let found = walk(&path, |path| has_ending(path) && !is_hidden(path))
+        let found = walk(&path, is_wanted)
             .map_err(|err| ConfigProblem::new(field, format!("cannot read `{text}`: {err}")))?;
         ConfigProblem::new(field, format!("the directory `{text}` holds no table"))
             .hint(format!("it is searched for files ending in {}", ENDINGS.join(", ")))
@@ -180,9 +181,26 @@ fn has_ending(path: &Path) -> bool {
 }
 
 /// Returns whether a directory search includes the file at this relative path: it must have a table's
-/// extension and no hidden component.
+/// extension and no hidden component, and be no text about the others, such as `README.txt`.
 pub fn is_table(path: &str) -> bool {
-    has_ending(Path::new(path)) && !path.split('/').any(|part| part.starts_with('.'))
+    is_wanted(Path::new(path))
+}
+
+fn is_wanted(path: &Path) -> bool {
+    has_ending(path) && !is_hidden(path) && !is_readme(&path.to_string_lossy())
+}
+
+/// The files below the directory at `text`, relative to `base`, that a search of it leaves out, but for
+/// hidden ones, in order of name; none for other paths.
+pub fn left_out(text: &str, base: &Path) -> Vec<PathBuf> {
+    let root = base.join(text);
+    let is_other = |path: &Path| !is_wanted(path) && !is_hidden(path);
+    let mut found = match root.is_dir() {
+        true => walk(&root, is_other).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    found.sort();
+    found
 }
 
 /// The part of a glob before its first wildcard, and the rest. `base` and directories that exist may have
@@ -349,7 +367,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path();
         std::fs::create_dir_all(base.join("data/2019")).unwrap();
-        for name in ["data/b.csv", "data/2019/a.csv.gz", "data/readme.md", "data/.hidden.csv"] {
+        for name in [
+            "data/b.csv",
+            "data/2019/a.csv.gz",
+            "data/readme.md",
+            "data/README.txt",
+            "data/2019/License.txt",
+            "data/Thumbs.db",
+            "data/.DS_Store",
+            "data/.hidden.csv",
+        ] {
             std::fs::write(base.join(name), "x").unwrap();
         }
         let names = |paths: &[&str]| -> Result<Vec<String>, ConfigProblem> {
@@ -361,7 +388,14 @@ mod tests {
                 .collect())
         };
         assert_eq!(names(&["data"]).unwrap(), ["2019/a.csv.gz", "b.csv"]);
+        let others = left_out("data", base).into_iter();
+        let others: Vec<_> = others.map(|path| path.strip_prefix(base).unwrap().to_owned()).collect();
+        let wanted = ["2019/License.txt", "README.txt", "Thumbs.db", "readme.md"];
+        assert_eq!(others, wanted.map(|name| Path::new("data").join(name)));
+        assert!(left_out("data/b.csv", base).is_empty());
         assert_eq!(names(&["data/b.csv"]).unwrap(), ["b.csv"]);
+        // One that is named is read.
+        assert_eq!(names(&["data/README.txt"]).unwrap(), ["README.txt"]);
         assert_eq!(names(&["data/*/*.gz"]).unwrap(), ["2019/a.csv.gz"]);
         assert_eq!(names(&["data/b.csv", "data/2019"]).unwrap(), ["0/b.csv", "1/a.csv.gz"]);
 

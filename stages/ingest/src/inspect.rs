@@ -68,6 +68,17 @@ impl Inspection {
         known.sort_by_key(|(score, ..)| std::cmp::Reverse(*score));
         known.into_iter().map(|(_, table, found)| (table, found)).collect()
     }
+
+    /// Returns whether the file is a text without columns, or without dates and numbers, or a JSON document
+    /// without rows.
+    pub fn is_document(&self) -> bool {
+        if self.format == "CSV" && self.header.len() == 1 {
+            return true;
+        }
+        let lacks = |proposal: &Proposal, ours: &str| proposal.missing.contains(&ours);
+        let is_text = |proposal: &Proposal| lacks(proposal, "instant") && lacks(proposal, "columns");
+        self.refused.is_none() && self.known().is_empty() && self.proposals.iter().all(is_text)
+    }
 }
 
 /// Inspects a file, or the first entry of an archive. A file that is no table is inspected, too: the error is

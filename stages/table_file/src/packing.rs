@@ -205,6 +205,10 @@ pub fn is_readme(name: &str) -> bool {
         "disclaimer",
         "changelog",
         "about",
+        "copying",
+        "citation",
+        "contributing",
+        "requirements",
     ];
     base.ends_with(".txt") && words.iter().any(|word| base.starts_with(word))
 }

@@ -100,6 +100,10 @@ fn files_of_ones_own_end_in_a_running_pipeline() {
         let pipeline = format!("{}.yaml", sample.name.replace('.', "_"));
         let init = project.run(&["init", sample.name, "--to", &pipeline]);
         assert_eq!(init.code, 0, "{}: {}", sample.name, init.stderr);
+        let is_said = init
+            .stdout
+            .contains("check: the values contradict the names: `Low` is high");
+        assert_eq!(is_said, sample.name == "swapped.csv", "{}", init.stdout);
         edited += exec(&project, &pipeline);
         running += 1;
     }
@@ -132,8 +136,24 @@ fn a_directory_of_several_tables_is_one_pipeline() {
             format!("{date},AAPL,{i}.5\n{date},MSFT,{i}.25")
         }),
     );
+    // What lies beside tables is no stage.
+    for (name, text) in [
+        ("README.txt", "hello\n"),
+        ("README.md", "# Data, of 2023\n"),
+        ("LICENSE", "MIT\n"),
+        ("License.txt", "MIT, or Apache\n"),
+        ("notes.txt", "Prices are of the vendor.\nAsk, before use.\n"),
+        ("about_us.json", "{\"name\": \"Vendor\", \"year\": 2023}\n"),
+        (".DS_Store", "\u{0}\u{1}"),
+        ("Thumbs.db", "\u{0}\u{1}"),
+    ] {
+        project.write(&format!("data/{name}"), text);
+    }
     let init = project.run(&["init", "data", "--to", "all.yaml"]);
     assert_eq!(init.code, 0, "{}", init.stderr);
+    let said = "no tables, and left out: data/LICENSE, data/License.txt, data/README.md, data/README.txt, \
+                data/Thumbs.db, data/about_us.json, data/notes.txt\n";
+    assert!(init.stdout.contains(said), "{}", init.stdout);
     let text = std::fs::read_to_string(project.path("all.yaml")).unwrap();
     for part in [
         "needs: { bars: bars, features: [technical, factors], rates: rates, actions: actions.actions }",

@@ -44,6 +44,9 @@ pub(crate) struct InitArgs {
 /// The rows of a table above which the stages behind it are not tried.
 const TRIED_ROWS: usize = 60_000;
 
+/// The most files that are no tables to name.
+const NOTES: usize = 8;
+
 pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     let dest = session.current.join(&args.to);
     if dest.exists() {
@@ -51,9 +54,15 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     }
     let scratch = Scratch::new(&session.current)?;
     let mut found: Vec<Found> = Vec::new();
-    for paths in paths(session, args, &scratch)? {
-        found.push(find(session, args, &scratch, paths)?);
+    let mut notes: Vec<String> = args.paths.iter().flat_map(|path| others(session, path)).collect();
+    for group in paths(session, args, &scratch)? {
+        let paths = group.paths.clone();
+        match find(session, args, &scratch, group)? {
+            Some(one) => found.push(one),
+            None => notes.extend(paths),
+        }
     }
+    notes.sort();
     first::number(&mut found);
     let mut stages = first::stages(&found);
     // The stages behind the data are tried, too, where that is quick.
@@ -115,7 +124,7 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
         });
         return output::print_json(&json!({
             "pipeline": args.to, "tables": tables.collect::<BTreeMap<_, Value>>(), "findings": findings,
-            "questions": questions, "text": text,
+            "questions": questions, "no_tables": notes, "text": text,
         }));
     }
     let mut out = String::new();
@@ -130,6 +139,17 @@ pub(crate) fn init(session: &Session, args: &InitArgs) -> Result<(), Failure> {
     }
     for line in left_out(&text) {
         let _ = writeln!(out, "{line}");
+    }
+    if !notes.is_empty() {
+        let (shown, rest) = notes.split_at(notes.len().min(NOTES));
+        let more = match rest.len() {
+            0 => String::new(),
+            count => format!(" and {count} more"),
+        };
+        let _ = writeln!(out, "no tables, and left out: {}{more}", shown.join(", "));
+    }
+    for doubt in found.iter().flat_map(|found| &found.attempt.doubts) {
+        let _ = writeln!(out, "check: {doubt}");
     }
     for finding in &findings {
         let _ = writeln!(out, "finding: {finding}");
@@ -167,27 +187,54 @@ fn reading(args: &InitArgs, paths: Vec<String>) -> ReadArgs {
     }
 }
 
+/// Files of one header.
+#[derive(Default)]
+struct Group {
+    signature: Vec<String>,
+    paths: Vec<String>,
+    /// True if no argument is one of the files: a directory or a glob holds them.
+    is_searched: bool,
+}
+
+/// The files of a directory that are no tables by their names, relative to the working directory.
+fn others(session: &Session, path: &str) -> Vec<String> {
+    let found = stages_ingest::files::left_out(path, &session.current).into_iter();
+    let shown = |path: PathBuf| {
+        let path = path.strip_prefix(&session.current).unwrap_or(&path);
+        path.to_string_lossy().into_owned()
+    };
+    found.map(shown).collect()
+}
+
 /// The paths of each table: files by their headers, and directories and globs as they are unless no one stage
 /// reads all of their files.
-fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Vec<String>>, Failure> {
+fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Group>, Failure> {
     // A pipeline's paths are relative to its file.
     let is_beside = folder_of(&session.current, &args.to).as_deref() == Some(session.current.as_path());
     let named = |path: &str| match is_beside || path.contains("://") {
         true => path.to_owned(),
         false => session.current.join(path).to_string_lossy().into_owned(),
     };
-    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
-    let mut add =
-        |signature: Vec<String>, path: String| match groups.iter_mut().find(|(other, _)| *other == signature)
-        {
-            Some((_, paths)) => paths.push(path),
-            None => groups.push((signature, vec![path])),
-        };
+    let mut groups: Vec<Group> = Vec::new();
+    let mut add = |signature: Vec<String>, path: String, is_searched: bool| match groups
+        .iter_mut()
+        .find(|group| group.signature == signature)
+    {
+        Some(group) => {
+            group.paths.push(path);
+            group.is_searched &= is_searched;
+        }
+        None => groups.push(Group {
+            signature,
+            paths: vec![path],
+            is_searched,
+        }),
+    };
     for path in &args.paths {
         let found = read::by_header(&session.current, path)?;
         if session.current.join(path).is_file() {
             let signature = found.into_iter().next().map(|(signature, _)| signature);
-            add(signature.unwrap_or_default(), named(path));
+            add(signature.unwrap_or_default(), named(path), false);
             continue;
         }
         let whole = reading(args, vec![named(path)]);
@@ -196,24 +243,32 @@ fn paths(session: &Session, args: &InitArgs, scratch: &Scratch) -> Result<Vec<Ve
             attempt(scratch, &whole, &looked)?.is_some_and(|attempt| attempt.finding.is_none())
         };
         if is_read {
-            add(vec![path.clone()], named(path));
+            add(vec![path.clone()], named(path), true);
             continue;
         }
         for (signature, paths) in found {
             for path in paths {
-                add(signature.clone(), named(&path));
+                add(signature.clone(), named(&path), true);
             }
         }
     }
-    Ok(groups.into_iter().map(|(_, paths)| paths).collect())
+    Ok(groups)
 }
 
-/// Reads the files of a table.
-fn find(session: &Session, args: &InitArgs, scratch: &Scratch, paths: Vec<String>) -> Result<Found, Failure> {
-    let reading = reading(args, paths);
+/// Reads the files of a table; `None` for notes and other documents among the tables of a directory.
+fn find(
+    session: &Session,
+    args: &InitArgs,
+    scratch: &Scratch,
+    group: Group,
+) -> Result<Option<Found>, Failure> {
+    let reading = reading(args, group.paths);
     let looked = read::look(&session.current, &reading)?;
+    if group.is_searched && looked.first.is_document() {
+        return Ok(None);
+    }
     if let Some(attempt) = attempt(scratch, &reading, &looked)? {
-        return Found::new(attempt);
+        return Found::new(attempt).map(Some);
     }
     let error = looked.refusal(&reading);
     let yaml = format!(
@@ -224,6 +279,7 @@ fn find(session: &Session, args: &InitArgs, scratch: &Scratch, paths: Vec<String
         yaml: with_finding(&yaml, &error, &[]),
         ..Attempt::refused("rows", "ingest/table", error)
     })
+    .map(Some)
 }
 
 /// Tries the stages, and returns them with what was found: as a comment at the stage that was refused, or
