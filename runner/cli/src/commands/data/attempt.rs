@@ -3,7 +3,7 @@
 
 use super::read::{Looked, Read, ReadArgs, path_of};
 use super::trial::{Scratch, parsed};
-use datasets::layout::Table;
+use datasets::layout::{Table, Unit};
 use runner_engine::Failure;
 use serde_json::Value;
 use stages_core::StageError;
@@ -317,10 +317,26 @@ fn state_assumptions(attempt: &mut Attempt) {
             lines += &format!("      # {key}: {}{choices}\n", scalar(value));
         }
     }
+    if attempt.table == Some(Table::Bars) && is_adjusted_for_splits_alone(meta) {
+        attempt.yaml += "      # `adjusted_close` is adjusted for splits alone: dividends are not in it\n";
+    }
     if !lines.is_empty() {
         attempt.yaml += "      # Assumed; correct it if it is wrong, and remove the mark:\n";
         attempt.yaml += &lines;
     }
+}
+
+/// Returns whether the adjusted closes of bars are closes that a layout divides by a factor of splits.
+fn is_adjusted_for_splits_alone(meta: &Value) -> bool {
+    let names = meta["layout"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let mut columns = names
+        .filter_map(|name| datasets::layout::find(Table::Bars, name))
+        .flat_map(|layout| &layout.columns);
+    columns.any(|column| column.ours == "adjusted_close" && matches!(column.unit, Unit::DividedBy(_)))
 }
 
 /// The text with the first line of each question as a setting, and these lines; `None` if it asks nothing.
