@@ -63,6 +63,10 @@ pub(crate) fn refused(place: &str, bytes: &[u8]) -> Option<StageError> {
             return Some(error(what, hint));
         }
     }
+    // Its headers name the format behind the name of the first file.
+    if bytes.get(257..262) == Some(b"ustar") {
+        return Some(error("a tar archive", "unpack it: `tar -xf FILE`"));
+    }
     // A pickle of protocol 2 or later: the mark, and a protocol.
     if let [0x80, 2..=5, ..] = bytes {
         return Some(error(
@@ -111,6 +115,10 @@ mod tests {
             assert!(err.message.contains(what), "{err}");
             assert!(err.hint.unwrap().len() > 20);
         }
+        let mut tar = vec![0; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        let err = refused("data/a.tar.gz", &tar).unwrap();
+        assert_eq!(err.hint.as_deref(), Some("unpack it: `tar -xf a.tar.gz`"));
         for text in ["date,close\n", "ORCL,date\n2024-01-02,1\n", "BZh,close\n", "{\"a\": 1}"] {
             assert!(refused("x.csv", text.as_bytes()).is_none(), "{text}");
         }

@@ -187,9 +187,13 @@ impl Markets {
                 .or_default()
                 .push(symbol);
         }
-        StageError::new("no row is left: the files hold none of these symbols")
-            .hint("see `symbols`")
-            .when(groups.is_empty())?;
+        let refused = match wanted.symbols.is_empty() {
+            true => StageError::new("the files hold no rows").hint("a file needs rows below its header"),
+            false => {
+                StageError::new("no row is left: the files hold none of these symbols").hint("see `symbols`")
+            }
+        };
+        refused.when(groups.is_empty())?;
         let (count, mut settled) = (groups.len(), Vec::new());
         for ((calendar, origin), symbols) in groups {
             let of_group = Wanted {

@@ -84,9 +84,10 @@ impl<'t, 'c> Unknown<'t, 'c> {
             if column.numbers.iter().flatten().any(|value| *value < 0.0) {
                 return None;
             }
-            match self.is_series(date) || is_rate_word(column.name) {
-                true => series = Some(column),
-                false => drop(taken.insert("close", (column, "the only column of numbers"))),
+            if self.is_series(date) || is_rate_word(column.name) {
+                series = Some(column);
+            } else {
+                taken.insert("close", (column, "the only column of numbers"));
             }
         }
         let swapped = reorder(&mut taken);

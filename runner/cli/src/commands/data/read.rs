@@ -215,6 +215,9 @@ impl Looked {
         {
             return Ok((*table, found.why.clone()));
         }
+        if let Some(err) = &self.first.refused {
+            return Err(failed(err.clone()));
+        }
         let unknown = self
             .first
             .tables
