@@ -77,7 +77,11 @@ impl Inspection {
         }
         let lacks = |proposal: &Proposal, ours: &str| proposal.missing.contains(&ours);
         let is_text = |proposal: &Proposal| lacks(proposal, "instant") && lacks(proposal, "columns");
-        self.refused.is_none() && self.known().is_empty() && self.proposals.iter().all(is_text)
+        let is_none = match self.proposals.as_slice() {
+            [] => self.format == "JSON",
+            proposals => proposals.iter().all(is_text),
+        };
+        is_none && self.refused.is_none() && self.known().is_empty()
     }
 }
 

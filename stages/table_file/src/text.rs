@@ -73,7 +73,7 @@ pub fn fault(text: &[u8], separator: u8, header: usize) -> Option<Fault> {
             format!("{found} fields under a header of {header}"),
             match found > header {
                 true => "every column needs a name in the header, and a text that holds the separator quotes",
-                false => "the row is cut off; the file may be incomplete, or end in a line of totals or notes, which is removed",
+                false => "the file is cut off here, or ends in totals or notes: remove these rows",
             },
         )
     })

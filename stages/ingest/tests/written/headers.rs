@@ -184,3 +184,29 @@ fn rates_among_prices_are_left_out() {
         done.warnings
     );
 }
+
+/// Files without rows, and those of which no row is left, are refused by what is the case.
+#[test]
+fn no_rows_have_a_cause() {
+    let rows = "2024-01-02,3.5\n2024-01-03,3.6\n";
+    for (text, with, cause) in [
+        ("", json!({}), "the files hold no rows"),
+        (
+            rows,
+            json!({ "symbols": ["ABC"] }),
+            "the files hold none of these symbols",
+        ),
+        (
+            "2024-01-02,\n2024-01-03,\n",
+            json!({ "max_dropped": 1.0 }),
+            "the rules drop all 2 rows",
+        ),
+    ] {
+        let bench = Bench::new();
+        bench.file("x.csv", format!("date,close\n{text}"));
+        let mut with = with;
+        (with["path"], with["calendar"]) = (json!("x.csv"), json!("none"));
+        let err = bench.run("ingest/bars", with).unwrap_err();
+        assert!(err.message.contains(cause), "{err}");
+    }
+}
