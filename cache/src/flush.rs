@@ -4,8 +4,9 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 
-/// Flushes a file's bytes to the disk. [`File::sync_data`] and [`File::sync_all`] also flush the drive's cache on
-/// macOS (`F_FULLFSYNC`), which network shares and foreign file systems refuse: those get an `fsync(2)`.
+/// Flushes a file's bytes to the disk. [`File::sync_data`] and [`File::sync_all`] also flush the drive's
+/// cache on macOS (`F_FULLFSYNC`), which network shares and foreign file systems refuse: those get an
+/// `fsync(2)`.
 ///
 /// # Errors
 /// If the file cannot be flushed.

@@ -55,7 +55,7 @@ pub const BARS: &[Column] = columns! {
     low: Float or null, "lowest price";
     close: Float, "last price";
     volume: Float or null, "units traded";
-    adjusted_close: Float or null, "close adjusted for splits and, unless the layout says otherwise, dividends";
+    adjusted_close: Float or null, "close adjusted for splits and, unless its layout says not, dividends";
 };
 
 /// Option quotes, one row for each contract and snapshot.

@@ -28,7 +28,7 @@ fn raw(pid: u32) -> Option<Pid> {
 /// Kills the processes of the family that are left after its first process, and waits until they are gone.
 pub(super) fn kill_all(first: Pid) {
     let began = Instant::now();
-    // Without a subreaper, the rest of the group need not be children of this process, which waits for them below.
+    // Without a subreaper, the rest of the group need not be children of this process: `wait` may know none.
     if cfg!(not(target_os = "linux")) {
         signal(first, Signal::KILL);
     }

@@ -4,9 +4,9 @@ use crate::performance::interval_95;
 use stages_numerics::random::Random;
 use std::ops::Range;
 
-/// The longest mean block of a series of `steps`, for twenty blocks a draw. With few blocks, the draws vary less
-/// than the mean does: four of them make intervals of independent returns that miss the true mean one time in
-/// seven.
+/// The longest mean block of a series of `steps`, for twenty blocks a draw. With few blocks, the draws vary
+/// less than the mean does: four of them make 95 % intervals of independent returns that miss the true mean
+/// nearly one time in five.
 pub(crate) fn longest_block(steps: usize) -> f64 {
     (steps as f64 / 20.0).max(1.0)
 }

@@ -17,8 +17,8 @@ pub(crate) struct Today {
 }
 
 impl Today {
-    /// The failure of a stage that reads the rows: where they have unknown symbols, those come first, as rows of
-    /// one day alone are what most stages refuse of them.
+    /// The failure of a stage that reads the rows: where they have unknown symbols, those come first, as
+    /// rows of one day alone are what most stages refuse of them.
     pub(crate) fn explained(&self, failure: Failure) -> Failure {
         match self.unknown.first() {
             None => failure,

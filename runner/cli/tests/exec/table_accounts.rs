@@ -1,5 +1,5 @@
-//! `runner policy act` and paper accounts on `env/table`: columns without a value, unknown symbols, accounts of
-//! files, and prices that are restated after they were booked.
+//! `runner policy act` and paper accounts on `env/table`: columns without a value, unknown symbols,
+//! accounts of files, and prices that are restated after they were booked.
 
 use crate::{Ended, Project};
 use datasets::Date;

@@ -26,8 +26,8 @@ fn is_there(program: &str, args: &[&str]) -> bool {
     found
 }
 
-/// As launchd does, refuses to load an agent that is loaded, and to unload one that is not. It unloads an agent
-/// later than it says: the first attempt to load another one fails.
+/// As launchd does, refuses to load an agent that is loaded, and to unload one that is not. It unloads an
+/// agent later than it says: the first attempt to load another one fails.
 const LAUNCHCTL: &str = "#!/bin/sh
 echo \"$@\" >> \"$CALLS\"
 case $1 in

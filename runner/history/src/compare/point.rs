@@ -118,9 +118,9 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The points of the whole run: the points of those stages with figures that have the most axes, of all stages
-    /// or of their own name. In a search with a pruner, a training of all its steps has no rung, and is not a part
-    /// of those that ended at one.
+    /// The points of the whole run: the points of those stages with figures that have the most axes, of all
+    /// stages or of their own name. In a search with a pruner, a training of all its steps has no rung, and
+    /// is not a part of those that ended at one.
     pub(super) fn all(&mut self) -> Vec<Point> {
         let run = self.run;
         let measured = || run.stages.iter().filter(|stage| has_figures(stage));

@@ -41,8 +41,8 @@ fn status_field(pid: u32, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The memory available to this process in bytes: that of the machine, or the lowest limit of its control group
-/// and of those above it.
+/// The memory available to this process in bytes: that of the machine, or the lowest limit of its control
+/// group and of those above it.
 pub fn machine_memory() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

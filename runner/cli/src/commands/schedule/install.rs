@@ -268,8 +268,8 @@ pub(super) fn installed(session: &Session, name: &str) -> Vec<&'static str> {
     found
 }
 
-/// Shows the steps, or `nothing` if there are none, asks for confirmation, and applies them. A program that fails does not prevent the
-/// remaining steps: its failure is returned at the end.
+/// Shows the steps, or `nothing` if there are none, asks for confirmation, and applies them. A program
+/// that fails does not prevent the remaining steps: its failure is returned at the end.
 fn perform(session: &Session, args: &TimerArgs, steps: &[Step], nothing: &str) -> Result<(), Failure> {
     if steps.is_empty() {
         return output::print(nothing);

@@ -27,7 +27,8 @@ impl Call {
         let program = std::env::current_exe()
             .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let mut env = Vec::new();
-        // Services have a short PATH of their own, on which `python3` may be another one and a tool be missing.
+        // Services have a short PATH of their own, on which `python3` may be another one and a tool be
+        // missing.
         if let Some(path) = session.env.get("PATH") {
             env.push(("PATH", path.clone()));
         }
