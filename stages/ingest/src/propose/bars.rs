@@ -60,11 +60,15 @@ impl<'t, 'c> Unknown<'t, 'c> {
             ([column], false) if is_one => Some(*column),
             _ => None,
         };
-        let wide = if is_one { self.wide(date, &taken) } else { Wide::No };
+        let close = taken.get("close").map(|(column, _)| *column).or(only);
+        let wide = match self.wide(date, &taken) {
+            Wide::Perhaps if close.is_none() => Wide::No,
+            wide if is_one => wide,
+            _ => Wide::No,
+        };
         if wide != Wide::No {
             let mut proposal = self.of_layout(Table::Bars, &["date"], &taken);
             proposal.missing.clear();
-            let close = taken.get("close").map(|(column, _)| *column).or(only);
             match close.filter(|_| wide == Wide::Perhaps) {
                 None => proposal.columns.push(("close".to_owned(), "*".to_owned(), OTHERS)),
                 Some(close) => proposal.of_columns.push(Question {

@@ -247,6 +247,10 @@ fn symbols_that_are_names_of_ours_make_a_wide_table() {
         let header = header.split(';').take(count + 1).collect::<Vec<_>>().join(";");
         assert_eq!(close(&days(&header, &bar[..count])), name, "{header}");
     }
+    // Without a close to ask for, nothing is.
+    for header in ["date;volume;foo;bar", "date;open;foo;bar"] {
+        assert_ne!(of(&days(header, &prices[..3])).kind, "ingest/bars", "{header}");
+    }
     // A volume is whole.
     let volume = "Date;SPY;VOL\n2024-01-08;470.2;8812000\n2024-01-09;471.3;7410500\n";
     assert_eq!(close(volume), "SPY");
