@@ -190,8 +190,7 @@ pub(super) fn ordinary() -> Vec<Sample> {
             bars,
             &[
                 "60 rows read, 60 kept",
-                "high 60 values, 0 missing 99",
-                "close 60 values, 0 missing 99",
+                "decimal_comma 2023-01-04 101.23 102.64 100.72 102.133",
             ],
         ),
         of(
