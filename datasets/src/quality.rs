@@ -25,8 +25,8 @@ pub const HIGHEST_VOLATILITY: f64 = 5.0;
 pub const LARGE_JUMP: f64 = 1.5;
 /// The relative tolerance, for rounding, by which a bar's high may be below its open or close.
 pub const BAR_TOLERANCE: f64 = 1e-4;
-/// A yield of zero is real only where the nearest maturity with another yield is at most this on that day
-/// (decimal).
+/// A yield of zero is real where those of its maturity before and after, or that of the nearest maturity on
+/// its day, are at most this (decimal).
 pub const NEAR_ZERO_YIELD: f64 = 0.005;
 /// The range of valid rates, decimal per year.
 pub const RATE_RANGE: (f64, f64) = (-0.1, 0.5);
