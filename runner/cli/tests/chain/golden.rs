@@ -61,7 +61,7 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
     env: 96dd3ee17468b5ee325628751889a92dfaf83914d8bf0f2779ea21f968fe84ab
-    evaluate metrics: 97e41f0e64b8e75f5958e5ec57a79d2177c04fac93828cecd75da712dd40807e
+    evaluate metrics: 468841cec392d523a43616ea3acc2aa6726c2063658993cc0a66752677509d26
     evaluate trajectory: 627b6f4a11f6e1bc74389ef649ab08a2f513aa3d5ae101fd5b04b5c6165af206
     greeks: 8a879e02fb7e34443e8c8c17091484201ace938654ee85d529c4bbea23f2d871
     implied volatility: 100068f047532d244605dd7dd40bcf4d701bd982869258bc255c54e544326d5a
