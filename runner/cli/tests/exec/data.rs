@@ -74,7 +74,7 @@ fn losses_are_told_by_convert() {
     let project = Project::new(NOTHING);
     let row = |day: u32, close: &str| format!("2023-01-{day:02},{close},{close},{close},{close},1000\n");
     let rows = [row(4, "10.1"), row(5, ""), row(6, "10.3"), row(9, "10.2")].concat();
-    project.write("ABC.csv", &format!("Date,Open,High,Low,Close,Volume\n{rows}"));
+    project.write("ABC.csv", format!("Date,Open,High,Low,Close,Volume\n{rows}"));
     let converted = project.run(&["data", "convert", "ABC.csv", "--to", "out"]);
     assert_eq!(converted.code, 0);
     assert!(converted.stdout.starts_with("3 rows, "), "{}", converted.stdout);

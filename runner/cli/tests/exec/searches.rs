@@ -329,6 +329,10 @@ fn a_search_where_nothing_is_to_be_found_says_so() {
         for point in group["points"].as_array().unwrap() {
             for stage in point["stages"].as_array().unwrap() {
                 let id = stage["stage"].as_str().unwrap();
+                // `overfitting` is of all trials.
+                if !id.contains('[') {
+                    continue;
+                }
                 assert_eq!(rung(id), rung(point["point"].as_str().unwrap()), "{point}");
                 shown.push(id.to_owned());
             }
