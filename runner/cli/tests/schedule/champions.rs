@@ -163,7 +163,7 @@ fn a_night_decides_with_its_champion_and_keeps_the_orders() {
                 "then (policy/act v1) <- policy = train.policy",
                 "  train (train/ppo v6) <- env = env.env",
                 "    env (env/table v3) <- table = rows.table",
-                "      rows (ingest/table v2)"
+                "      rows (ingest/table v3)"
             ]
         );
         let stage = project.run(&["show", &format!("{run}/then")]).stdout;
