@@ -80,7 +80,7 @@ fi
 
 tar -xzf "$temporary/$archive" -C "$temporary"
 unpacked="$temporary/${archive%.tar.gz}"
-version="$("$unpacked/bin/runner" --version)" || 
+version="$("$unpacked/bin/runner" --version)" ||
   fail "the program does not start in $temporary" "it is for Linux on $machine; where programs may not run there, set TMPDIR"
 mkdir -p "$prefix/bin" "$prefix/share/runner" 2>/dev/null ||
   fail "cannot write to $prefix" 'PREFIX=DIRECTORY sh install.sh installs elsewhere'

@@ -8,6 +8,7 @@ use runner_pipeline::Node;
 use stages_core::dataset::{DataSet, Partition, symbol_rows};
 use stages_core::{Input, PortType, table};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The symbols and columns that a note lists.
 const NAMED: usize = 5;
@@ -18,8 +19,12 @@ const DAYS: i32 = 7;
 /// The tables and features of the environment that a decision is made in.
 pub(super) struct Shown(Vec<Input>);
 
-/// The values of columns by symbol and time.
-type BySymbol = BTreeMap<String, BTreeMap<SnapshotTime, BTreeMap<String, f64>>>;
+/// The columns of numbers of a partition, whose rows are of symbols one after the other.
+struct Rows {
+    times: Vec<SnapshotTime>,
+    symbols: Vec<(String, Range<usize>)>,
+    columns: Vec<(String, Vec<f64>)>,
+}
 
 impl Shown {
     /// The tables and features that the stage `env` was given in a run.
@@ -53,34 +58,42 @@ impl Shown {
         let mut notes = Vec::new();
         for input in &self.0 {
             let rows = latest(store, input, date)?;
-            let times: BTreeSet<SnapshotTime> = rows.values().flat_map(BTreeMap::keys).copied().collect();
+            let times = rows
+                .iter()
+                .flat_map(|rows| &rows.times)
+                .filter(|time| time.date <= date);
+            let times: BTreeSet<SnapshotTime> = times.copied().collect();
             // A day's values are known at its end, and shown on the next day.
             let of_day_before = time != date.to_string() && times.iter().all(|time| time.instant.is_none());
             let at = match of_day_before {
                 true => times.range(..SnapshotTime::of_day(date)).next_back(),
                 false => times.iter().find(|known| known.to_string() == time),
             };
-            let at = at.filter(|at| at.date >= date.plus(-DAYS)).copied();
-            let newest = times.last().copied();
-            let is_shown = shown(observation, world, rows.len() == 1);
-            let mut stale: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-            for (symbol, of_symbol) in &rows {
-                // Where others have a row, one that is missing is a finding of the rows.
-                let row = match at {
-                    Some(at) => of_symbol.get(&at),
-                    None => of_symbol
-                        .last_key_value()
-                        .filter(|(last, _)| Some(**last) == newest)
-                        .map(|(_, row)| row),
-                };
-                for (column, value) in row.into_iter().flatten() {
-                    if (at.is_none() || value.is_nan()) && is_shown(symbol, column) {
-                        stale.entry(column).or_default().push(symbol);
+            let at = at.filter(|at| at.date >= date.plus(-DAYS));
+            // Where others have a row, one that is missing is a finding of the rows.
+            let Some(row) = at.or(times.last()) else { continue };
+            let symbols: BTreeSet<&str> = rows
+                .iter()
+                .flat_map(|rows| &rows.symbols)
+                .map(|(symbol, _)| symbol.as_str())
+                .collect();
+            let is_shown = shown(observation, world, symbols.len() == 1);
+            let mut stale: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+            for of_part in &rows {
+                for (symbol, range) in &of_part.symbols {
+                    for i in range.clone().filter(|i| of_part.times[*i] == *row) {
+                        let empty = of_part
+                            .columns
+                            .iter()
+                            .filter(|(_, values)| at.is_none() || values[i].is_nan());
+                        for (column, _) in empty.filter(|(column, _)| is_shown(symbol, column)) {
+                            stale.entry(column).or_default().insert(symbol);
+                        }
                     }
                 }
             }
             if !stale.is_empty() {
-                let named = |(column, symbols): (&&str, &Vec<&str>)| {
+                let named = |(column, symbols): (&&str, &BTreeSet<&str>)| {
                     format!("{column} of {}", text::some(symbols.iter().copied(), NAMED))
                 };
                 let all: Vec<String> = stale.iter().map(named).collect();
@@ -94,8 +107,8 @@ impl Shown {
     }
 }
 
-/// The last rows up to a day: those of the last two partitions of each group of symbols.
-fn latest(store: &Store, input: &Input, date: Date) -> Result<BySymbol, Failure> {
+/// The rows of the last two partitions up to a day of each group of symbols.
+fn latest(store: &Store, input: &Input, date: Date) -> Result<Vec<Rows>, Failure> {
     let set = DataSet::open(input)?;
     let mut groups: BTreeMap<String, Vec<&Partition>> = BTreeMap::new();
     for partition in set
@@ -106,7 +119,7 @@ fn latest(store: &Store, input: &Input, date: Date) -> Result<BySymbol, Failure>
         let group = groups.entry(format!("{:?}", partition.key.symbols)).or_default();
         group.push(partition);
     }
-    let mut all = BySymbol::new();
+    let mut all = Vec::new();
     for group in groups.values_mut() {
         group.sort_by_key(|partition| partition.key.range.from);
         for partition in group.iter().rev().take(2) {
@@ -115,20 +128,17 @@ fn latest(store: &Store, input: &Input, date: Date) -> Result<BySymbol, Failure>
             if batch.column_by_name("strike").is_some() || batch.column_by_name("symbol").is_none() {
                 continue;
             }
-            let times = table::snapshot_times(&batch)?;
             let schema = batch.schema();
-            let names = schema.fields().iter().map(|field| field.name().as_str());
-            let names: Vec<&str> = names.filter(|name| table::floats(&batch, name).is_ok()).collect();
-            let columns = names.iter().map(|name| table::floats_or_nan(&batch, name));
-            let columns: Vec<Vec<f64>> = columns.collect::<Result<_, _>>()?;
-            for (symbol, range) in symbol_rows(&batch)? {
-                let own = all.entry(symbol.to_owned()).or_default();
-                for i in range.filter(|i| times[*i].date <= date) {
-                    let values = names.iter().zip(&columns);
-                    let row = values.map(|(name, column)| ((*name).to_owned(), column[i]));
-                    own.insert(times[i], row.collect());
-                }
-            }
+            let names = schema.fields().iter().map(|field| field.name());
+            let symbols = symbol_rows(&batch)?.into_iter();
+            all.push(Rows {
+                times: table::snapshot_times(&batch)?,
+                symbols: symbols.map(|(symbol, range)| (symbol.to_owned(), range)).collect(),
+                // Other columns are no numbers.
+                columns: names
+                    .filter_map(|name| Some((name.clone(), table::floats_or_nan(&batch, name).ok()?)))
+                    .collect(),
+            });
         }
     }
     Ok(all)

@@ -68,7 +68,7 @@ fn a_known_file_is_inspected_and_converted() {
     assert_eq!(project.run(&["data", "convert", path, "--to", "out"]).code, 2);
 }
 
-/// What rules drop or repair while files are converted is told.
+/// Rows that rules drop or repair while files are converted are told.
 #[test]
 fn losses_are_told_by_convert() {
     let project = Project::new(NOTHING);

@@ -124,15 +124,10 @@ impl<'r> Reader<'r> {
     pub(super) fn all(&mut self) -> Vec<Point> {
         let run = self.run;
         let measured = || run.stages.iter().filter(|stage| has_figures(stage));
-        let mut of_name: BTreeMap<&str, Vec<&Axes>> = BTreeMap::new();
-        for stage in measured() {
-            of_name.entry(&stage.stage).or_default().push(&stage.point);
-        }
         let mut kept: HashSet<&Axes> = widest(measured().map(|stage| &stage.point)).into_iter().collect();
-        for points in of_name.into_values() {
-            let own: HashSet<&Axes> = widest(points.iter().copied()).into_iter().collect();
-            kept.extend(points.into_iter().filter(|axes| !own.contains(axes)));
-        }
+        let own = widest_of_names(measured());
+        let inner = measured().filter(|stage| !own.contains(&(&*stage.stage, &stage.point)));
+        kept.extend(inner.map(|stage| &stage.point));
         if kept.is_empty() {
             return vec![self.at(&Axes::new())];
         }
@@ -147,13 +142,9 @@ impl<'r> Reader<'r> {
         let run = self.run;
         let within = || self.by_point.within(axes).into_iter().map(|i| &run.stages[i]);
         // Of the stages of one name, those that belong to this point most closely.
-        let mut most: HashMap<&str, usize> = HashMap::new();
-        for stage in within() {
-            let most = most.entry(&stage.stage).or_default();
-            *most = stage.point.len().max(*most);
-        }
+        let own = widest_of_names(within());
         let here: Vec<&StageRun> = within()
-            .filter(|stage| stage.point.len() == most[&*stage.stage])
+            .filter(|stage| own.contains(&(&*stage.stage, &stage.point)))
             .collect();
         let measured: Vec<&StageRun> = here.iter().copied().filter(|stage| has_figures(stage)).collect();
         // A run without figures takes its state from all its stages.
@@ -272,6 +263,19 @@ impl<'r> Reader<'r> {
             (None, _) => "not run",
         }
     }
+}
+
+/// The names of stages with their points, without those whose axes are a part of another one's of the name.
+fn widest_of_names<'r>(stages: impl Iterator<Item = &'r StageRun>) -> HashSet<(&'r str, &'r Axes)> {
+    let mut of_name: BTreeMap<&str, Vec<&Axes>> = BTreeMap::new();
+    for stage in stages {
+        of_name.entry(&stage.stage).or_default().push(&stage.point);
+    }
+    let widest = |(name, points): (&'r str, Vec<&'r Axes>)| {
+        let points = widest(points.into_iter()).into_iter();
+        points.map(move |axes| (name, axes)).collect::<Vec<_>>()
+    };
+    of_name.into_iter().flat_map(widest).collect()
 }
 
 /// True if a stage has figures that are compared.

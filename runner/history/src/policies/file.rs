@@ -79,6 +79,11 @@ impl Registry {
     /// intended one.
     pub fn read(&self, name: &str) -> Result<Option<NamedPolicy>, Failure> {
         document::check_case(&self.dir, name)?;
+        self.read_known(name)
+    }
+
+    /// The same of a name as the directory has it.
+    fn read_known(&self, name: &str) -> Result<Option<NamedPolicy>, Failure> {
         let hint = "restore it from a backup, or move it away and register again";
         document::read(&self.path(name), hint)
     }
@@ -88,7 +93,7 @@ impl Registry {
     /// # Errors
     /// If the registry cannot be read.
     pub fn all(&self) -> Result<Vec<(String, NamedPolicy)>, Failure> {
-        let read = |name: String| Ok(self.read(&name)?.map(|policy| (name, policy)));
+        let read = |name: String| Ok(self.read_known(&name)?.map(|policy| (name, policy)));
         self.names()?
             .into_iter()
             .filter_map(|name| read(name).transpose())

@@ -271,7 +271,7 @@ pub(super) fn installed(session: &Session, name: &str) -> Vec<&'static str> {
 /// Shows the steps, or `nothing` if there are none, asks for confirmation, and applies them. A program
 /// that fails does not prevent the remaining steps: its failure is returned at the end.
 fn perform(session: &Session, args: &TimerArgs, steps: &[Step], nothing: &str) -> Result<(), Failure> {
-    if steps.is_empty() {
+    if steps.is_empty() && !session.json {
         return output::print(nothing);
     }
     if session.json {
@@ -283,7 +283,7 @@ fn perform(session: &Session, args: &TimerArgs, steps: &[Step], nothing: &str) -
         let all: Vec<String> = steps.iter().map(Step::shown).collect();
         output::print(&all.join("\n"))?;
     }
-    if !args.yes && output::confirm("apply this?")? != Some(true) {
+    if !args.yes && !steps.is_empty() && output::confirm("apply this?")? != Some(true) {
         output::say("nothing was changed; `--yes` applies this without asking");
         return Ok(());
     }
