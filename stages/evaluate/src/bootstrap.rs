@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// The longest mean block of a series of `steps`, for twenty blocks a draw. With few blocks, the draws vary
 /// less than the mean does: four of them make 95 % intervals of independent returns that miss the true mean
-/// nearly one time in five.
+/// one time in six.
 pub(crate) fn longest_block(steps: usize) -> f64 {
     (steps as f64 / 20.0).max(1.0)
 }
@@ -128,6 +128,7 @@ mod tests {
         assert!((0.88..=0.98).contains(&blocks), "{blocks}");
         let few = coverage(0.0, 100.0);
         let longest = coverage(0.0, longest_block(400));
+        println!("independent returns: {few} with blocks of a quarter, {longest} with the longest");
         assert!(few < 0.89 && (0.91..=0.98).contains(&longest), "{few} {longest}");
         let single = coverage(0.5, 1.0);
         assert!(single < 0.82, "{single}");
